@@ -25,27 +25,6 @@ using namespace bngrad::python;
 namespace {
 using Arrays = std::array<Array, kNumOperands>;
 
-/// Tensor descriptors of the operands; null: absent.
-class Tensors {
-public:
-  Tensors() = default;
-  Tensors(const Tensors &) = delete;
-  Tensors &operator=(const Tensors &) = delete;
-  ~Tensors() {
-    for (bngradTensorDescriptor_t tensor : tensors)
-      if (tensor)
-        bngradDestroyTensorDescriptor(tensor);
-  }
-
-  bngradStatus_t create(const Call &call, const Array *arrays);
-  bngradTensorDescriptor_t operator[](int operand) const {
-    return tensors[operand];
-  }
-
-private:
-  bngradTensorDescriptor_t tensors[kNumOperands] = {};
-};
-
 /// Owns the descriptor of a gradient.
 class Descriptor {
 public:
@@ -77,20 +56,14 @@ static constexpr int64_t kFewElements = 1 << 14;
 /// The bytes of a workspace on the stack.
 static constexpr size_t kSmallWorkspace = 4096;
 
-const char *python::getName(int operand) {
-  static constexpr const char *kNames[] = {
-      "grad_input", "grad_scale", "grad_offset", "sums",      "grad_output",
-      "input",      "scale",      "mean",        "statistic", "mask"};
-  return kNames[operand];
-}
-
-Call::Call(Function function) : function(function) {
+Call::Call(Part part) : part(part) {
   options = {};
   options.struct_size = sizeof(options);
   std::fill_n(has, kNumOperands, false);
 }
 
-bngradStatus_t Tensors::create(const Call &call, const Array *arrays) {
+static bngradStatus_t createDescriptors(const Call &call, const Array *arrays,
+                                        TensorDescriptors &tensors) {
   for (int i = 0; i < kNumOperands; ++i) {
     if (!call.has[i])
       continue;
@@ -99,7 +72,7 @@ bngradStatus_t Tensors::create(const Call &call, const Array *arrays) {
     for (int dim = 0; dim < array.rank; ++dim)
       strides[dim] = array.strides[dim] / width;
     if (bngradStatus_t status = bngradCreateTensorDescriptor(
-            &tensors[i], static_cast<bngradDtype_t>(array.dtype), array.rank,
+            &tensors.of[i], static_cast<bngradDtype_t>(array.dtype), array.rank,
             array.shape, strides))
       return status;
   }
@@ -109,27 +82,11 @@ bngradStatus_t Tensors::create(const Call &call, const Array *arrays) {
 bngradStatus_t Descriptor::create(const Call &call, const Array *arrays,
                                   bngradHandle_t handle) {
   reset();
-  Tensors tensors;
-  if (bngradStatus_t status = tensors.create(call, arrays))
+  TensorDescriptors tensors;
+  if (bngradStatus_t status = createDescriptors(call, arrays, tensors))
     return status;
-  switch (call.function) {
-  case Function::Whole:
-    return bngradCreateBatchNormBackwardDescriptor(
-        handle, &descriptor, &call.options, tensors[GradInput],
-        tensors[GradScale], tensors[GradOffset], tensors[GradOutput],
-        tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
-        tensors[Mask]);
-  case Function::Reduce:
-    return bngradCreateBatchNormBackwardReduceDescriptor(
-        handle, &descriptor, &call.options, tensors[Sums], tensors[GradOutput],
-        tensors[Input], tensors[Mean], tensors[Mask]);
-  case Function::Elemt:
-    return bngradCreateBatchNormBackwardElemtDescriptor(
-        handle, &descriptor, &call.options, tensors[GradInput],
-        tensors[GradOutput], tensors[Input], tensors[Scale], tensors[Mean],
-        tensors[Statistic], tensors[Sums], tensors[Mask]);
-  }
-  return BNGRAD_INTERNAL_ERROR;
+  return createDescriptor(call.part, handle, &descriptor, &call.options,
+                          tensors);
 }
 
 bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
@@ -142,37 +99,17 @@ bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
   if (size > sizeof(small))
     large.reset(new char[size]);
   char *workspace = large ? large.get() : small;
-  auto data = [&](int operand) -> void * {
-    return call.has[operand] ? arrays[operand].data : nullptr;
-  };
-  switch (call.function) {
-  case Function::Whole:
-    return bngradBatchNormBackward(
-        descriptor, workspace, size, data(GradInput), data(GradScale),
-        data(GradOffset), data(GradOutput), data(Input), data(Scale),
-        data(Mean), data(Statistic), data(Mask), nullptr);
-  case Function::Reduce:
-    return bngradBatchNormBackwardReduce(
-        descriptor, workspace, size, data(Sums), data(GradOutput), data(Input),
-        data(Mean), data(Mask), nullptr);
-  case Function::Elemt:
-    return bngradBatchNormBackwardElemt(
-        descriptor, workspace, size, data(GradInput), data(GradOutput),
-        data(Input), data(Scale), data(Mean), data(Statistic), data(Sums),
-        &call.count, data(Mask), nullptr);
-  }
-  return BNGRAD_INTERNAL_ERROR;
+  void *data[kNumOperands] = {};
+  for (int i = 0; i < kNumOperands; ++i)
+    if (call.has[i])
+      data[i] = arrays[i].data;
+  return compute(call.part, descriptor, workspace, size, data, &call.count);
 }
 
 std::string Descriptor::describe() const {
   char text[BNGRAD_DESCRIPTION_SIZE];
   check(bngradDescribeBatchNormBackward(descriptor, text, sizeof(text)));
   return text;
-}
-
-static bool isData(int operand) {
-  return operand == GradInput || operand == GradOutput || operand == Input ||
-         operand == Mask;
 }
 
 /// The dims of input for rows of channels: reduced dims in the order of memory,
@@ -252,14 +189,14 @@ static void verifyOutputs(const Call &call) {
     if (!call.has[i] || !call.isOutput(i))
       continue;
     if (!isInjective(call.arrays[i]))
-      throwOverlap(getName(i));
+      throwOverlap(kOperands[i].name);
     for (int j = 0; j < i; ++j)
       if (call.has[j] && call.isOutput(j) &&
           overlap(call.arrays[j], call.arrays[i]))
         throwError(BNGRAD_BAD_PARAM,
-                   std::string(getName(j)) +
-                       ": expected memory apart from that of " + getName(i) +
-                       ", got an overlap");
+                   std::string(kOperands[j].name) +
+                       ": expected memory apart from that of " +
+                       kOperands[i].name + ", got an overlap");
   }
 }
 

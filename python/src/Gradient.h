@@ -11,38 +11,20 @@
 
 #include "Array.h"
 
+#include "../../lib/Runtime/Operands.h"
+
 #include <string>
 
 namespace bngrad::python {
 
-/// The functions of the C library.
-enum class Function { Whole, Reduce, Elemt };
-
-/// The operands of all functions; Sums is a result of Reduce.
-enum Operand {
-  GradInput,
-  GradScale,
-  GradOffset,
-  Sums,
-  GradOutput,
-  Input,
-  Scale,
-  Mean,
-  Statistic,
-  Mask,
-  kNumOperands
-};
-
-/// A call of a function.
+/// A call of the C library.
 struct Call {
   /// All tensors absent, and the default options.
-  explicit Call(Function function);
+  explicit Call(Part part);
 
-  bool isOutput(int operand) const {
-    return operand < Sums || (operand == Sums && function == Function::Reduce);
-  }
+  bool isOutput(int operand) const { return bngrad::isOutput(part, operand); }
 
-  Function function;
+  Part part;
   bngradBatchNormBackwardOptions_t options;
   /// The keyword of the statistic: variance or inv_std.
   const char *statistic = "variance";
@@ -51,9 +33,6 @@ struct Call {
   bool has[kNumOperands];
   Array arrays[kNumOperands];
 };
-
-/// Such as "grad_input".
-const char *getName(int operand);
 
 /// Computes the outputs. Operands that no ready kernel takes as they are, such
 /// as those with gaps or of several layouts, are copied. Throws the error of

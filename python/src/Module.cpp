@@ -63,7 +63,7 @@ void Request::read(nb::handle object, Operand operand, const char *name) {
 }
 
 void Request::readOutput(nb::handle object, Operand operand) {
-  read(object, operand, getName(operand));
+  read(object, operand, kOperands[operand].name);
 }
 
 void Request::execute() {
@@ -188,7 +188,7 @@ static void readWanted(nb::handle object, bool (&wanted)[3]) {
     bool isKnown = false;
     for (int i = 0; i < 3; ++i)
       if (PyUnicode_Check(item.ptr()) &&
-          PyUnicode_CompareWithASCIIString(item.ptr(), getName(i)) == 0)
+          PyUnicode_CompareWithASCIIString(item.ptr(), kOperands[i].name) == 0)
         wanted[i] = isKnown = true;
     if (!isKnown)
       throwError(BNGRAD_BAD_PARAM, std::string("wanted: expected 'grad_input', "
@@ -212,7 +212,7 @@ static void readOutputs(Request &request, nb::handle out,
       continue;
     if (!wanted[i])
       throwError(BNGRAD_BAD_PARAM,
-                 std::string("out: expected None for ") + getName(i) +
+                 std::string("out: expected None for ") + kOperands[i].name +
                      ", which is not wanted, got " + getTypeName(item));
     request.readOutput(item, static_cast<Operand>(i));
   }
@@ -224,7 +224,7 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
                            nb::handle epsilon, nb::handle mask,
                            nb::handle featureDims, nb::handle statistics,
                            nb::handle out, nb::handle wantedNames) {
-  Request request(Function::Whole);
+  Request request(Part::Whole);
   request.like = gradOutput;
   request.read(gradOutput, GradOutput, "grad_output");
   request.read(input, Input, "input");
@@ -256,7 +256,7 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
 static nb::object reduce(nb::handle gradOutput, nb::handle input,
                          nb::handle mean, nb::handle mask,
                          nb::handle featureDims, nb::handle out) {
-  Request request(Function::Reduce);
+  Request request(Part::Reduce);
   request.like = gradOutput;
   request.read(gradOutput, GradOutput, "grad_output");
   request.read(input, Input, "input");
@@ -281,7 +281,7 @@ static nb::object elemt(nb::handle gradOutput, nb::handle input,
                         nb::handle scale, nb::handle variance,
                         nb::handle invStd, nb::handle epsilon, nb::handle mask,
                         nb::handle featureDims, nb::handle out) {
-  Request request(Function::Elemt);
+  Request request(Part::Elemt);
   request.like = gradOutput;
   request.read(gradOutput, GradOutput, "grad_output");
   request.read(input, Input, "input");

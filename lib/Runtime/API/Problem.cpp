@@ -18,46 +18,6 @@
 
 using namespace bngrad;
 
-const char *bngrad::getName(Part part) {
-  switch (part) {
-  case Part::Whole:
-    return "the whole gradient";
-  case Part::Reduce:
-    return "the half reduce";
-  case Part::Elemt:
-    return "the half elemt";
-  }
-  return "unknown part";
-}
-
-const char *bngrad::getName(Operand operand) {
-  switch (operand) {
-  case GradInput:
-    return "grad_input";
-  case GradScale:
-    return "grad_scale";
-  case GradOffset:
-    return "grad_offset";
-  case GradOutput:
-    return "grad_output";
-  case Input:
-    return "input";
-  case Scale:
-    return "scale";
-  case Mean:
-    return "mean";
-  case Statistic:
-    return "statistic";
-  case Mask:
-    return "mask";
-  case Sums:
-    return "sums";
-  case kNumOperands:
-    break;
-  }
-  return "unknown operand";
-}
-
 bool Problem::isFeatureDim(int dim) const {
   return std::find(featureDims, featureDims + numFeatureDims, dim) !=
          featureDims + numFeatureDims;
@@ -169,11 +129,6 @@ static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
     last = dim;
   }
   return BNGRAD_SUCCESS;
-}
-
-static bool isData(Operand operand) {
-  return operand == GradInput || operand == GradOutput || operand == Input ||
-         operand == Mask;
 }
 
 /// Checks the type of an operand that is there.

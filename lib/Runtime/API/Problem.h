@@ -9,38 +9,10 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_PROBLEM_H
 #define BNGRAD_LIB_RUNTIME_API_PROBLEM_H
 
+#include "../Operands.h"
 #include "Tensor.h"
 
 namespace bngrad {
-
-/// The whole gradient, or one of its halves.
-enum class Part { Whole, Reduce, Elemt };
-
-/// Such as "the whole gradient".
-const char *getName(Part part);
-
-/// The tensors of a gradient, in the order of the functions in C: outputs
-/// first. The sums are an output of the first half, an input of the second, and
-/// of the whole gradient an output that only its steps have.
-enum Operand {
-  GradInput,
-  GradScale,
-  GradOffset,
-  GradOutput,
-  Input,
-  Scale,
-  Mean,
-  Statistic,
-  Mask,
-  Sums,
-  kNumOperands
-};
-
-/// The number of gradients.
-inline constexpr int kNumOutputs = 3;
-
-/// Such as "grad_input".
-const char *getName(Operand operand);
 
 /// A gradient that is well-formed.
 struct Problem {
@@ -63,7 +35,7 @@ struct Problem {
 
   bool isFeatureDim(int dim) const;
   bool isOutput(Operand operand) const {
-    return operand < kNumOutputs || (operand == Sums && part != Part::Elemt);
+    return bngrad::isOutput(part, operand);
   }
 };
 

@@ -37,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+using namespace bngrad;
 using namespace bngrad::jax;
 namespace ffi = xla::ffi;
 
@@ -50,7 +51,7 @@ struct Attributes {
 };
 
 /// A scalar operand of Elemt, which is no tensor of the C library.
-constexpr int kCount = kNumSlots;
+constexpr int kCount = kNumOperands;
 
 /// A buffer of XLA; `data` may be null if it has no elements.
 struct Buffer {
@@ -77,8 +78,8 @@ public:
   }
 
 private:
-  bool has[kNumSlots + 1] = {};
-  Buffer buffers[kNumSlots + 1];
+  bool has[kNumOperands + 1] = {};
+  Buffer buffers[kNumOperands + 1];
 };
 
 /// The slots of the operands, or of the results, of a call in their order, and
@@ -110,10 +111,7 @@ private:
 } // namespace
 
 static const char *getName(int slot) {
-  static constexpr const char *kNames[kNumSlots + 1] = {
-      "grad_input", "grad_scale", "grad_offset", "sums", "grad_output", "input",
-      "scale",      "mean",       "statistic",   "mask", "count"};
-  return kNames[slot];
+  return slot == kCount ? "count" : kOperands[slot].name;
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,19 +211,17 @@ static ffi::Error setOptions(const Attributes &attributes,
 /// The rank that a slot has in one gradient.
 static int64_t getRank(int slot, const Attributes &attributes) {
   int64_t numFeatureDims = attributes.featureDims.size();
-  switch (slot) {
-  case GradInput:
-  case GradOutput:
-  case Input:
-  case Mask:
-    return attributes.rank;
-  case Sums:
-    return numFeatureDims + 1;
-  case kCount:
+  if (slot == kCount)
     return 0;
-  default:
+  switch (kOperands[slot].shape) {
+  case OperandShape::Data:
+    return attributes.rank;
+  case OperandShape::Channels:
     return numFeatureDims;
+  case OperandShape::Sums:
+    return numFeatureDims + 1;
   }
+  return 0;
 }
 
 /// Describes the tensor of one gradient in a buffer of a batch with
@@ -285,7 +281,7 @@ class Batch {
 public:
   Batch(const Buffers &buffers, const Attributes &attributes)
       : buffers(buffers), sizes(buffers[Input]->rank - attributes.rank, 1) {
-    for (int slot = 0; slot <= kNumSlots; ++slot)
+    for (int slot = 0; slot <= kNumOperands; ++slot)
       if (const Buffer *buffer = buffers[slot]) {
         bytes[slot] = ffi::ByteWidth(static_cast<ffi::DataType>(buffer->dtype));
         for (int64_t dim = rank(); dim < buffer->rank; ++dim)
@@ -296,10 +292,10 @@ public:
   /// Finds the sizes of the batch; operands may have 1 instead.
   ffi::Error setSizes() {
     for (int64_t dim = 0; dim < rank(); ++dim) {
-      for (int slot = 0; slot <= kNumSlots; ++slot)
+      for (int slot = 0; slot <= kNumOperands; ++slot)
         if (buffers[slot] && buffers[slot]->isResult)
           sizes[dim] = buffers[slot]->sizes[dim];
-      for (int slot = 0; slot <= kNumSlots; ++slot) {
+      for (int slot = 0; slot <= kNumOperands; ++slot) {
         const Buffer *buffer = buffers[slot];
         if (buffer && buffer->sizes[dim] != sizes[dim] &&
             (buffer->isResult || buffer->sizes[dim] != 1))
@@ -340,7 +336,7 @@ private:
   std::vector<int64_t> sizes;
   int64_t count = 1;
   /// Of one gradient.
-  int64_t bytes[kNumSlots + 1];
+  int64_t bytes[kNumOperands + 1];
 };
 } // namespace
 
@@ -349,8 +345,8 @@ static ffi::Error runBatch(const Plan &plan, const Batch &batch,
                            const Buffers &buffers, int64_t count) {
   Workspace workspace(plan.getWorkspaceSize());
   for (int64_t i = 0; i < batch.size(); ++i) {
-    void *data[kNumSlots];
-    for (int slot = 0; slot < kNumSlots; ++slot)
+    void *data[kNumOperands];
+    for (int slot = 0; slot < kNumOperands; ++slot)
       data[slot] = batch.getData(slot, i);
     if (const Buffer *buffer = buffers[kCount]) {
       ffi::Error error =
@@ -392,9 +388,8 @@ static ffi::Error assign(const List &list, const Signature &signature,
 }
 
 /// Runs a function of the C library; `count` is an operand of Elemt.
-static ffi::Error run(Function function, ffi::ThreadPool &pool,
-                      const Buffers &buffers, const Attributes &attributes,
-                      int64_t count) {
+static ffi::Error run(Part part, ffi::ThreadPool &pool, const Buffers &buffers,
+                      const Attributes &attributes, int64_t count) {
   int64_t batchRank = buffers[Input]->rank - attributes.rank;
   if (attributes.rank < 0 || batchRank < 0)
     return invalid("rank",
@@ -402,9 +397,9 @@ static ffi::Error run(Function function, ffi::ThreadPool &pool,
                        ", the rank of input",
                    attributes.rank);
   Problem problem = {};
-  problem.function = function;
+  problem.part = part;
   ffi::Error error = setOptions(attributes, problem.options);
-  for (int slot = 0; slot <= kNumSlots; ++slot)
+  for (int slot = 0; slot <= kNumOperands; ++slot)
     if (error.success() && buffers[slot])
       error = setShape(slot, *buffers[slot], attributes, batchRank, problem);
   if (error.failure())
@@ -452,7 +447,7 @@ static ffi::Error runBackward(ffi::ThreadPool pool, ffi::RemainingArgs args,
                    buffers);
   if (error.failure())
     return error;
-  return run(Function::Backward, pool, buffers,
+  return run(Part::Whole, pool, buffers,
              {rank, featureDims, epsilon, statistics, statistic}, 0);
 }
 
@@ -468,7 +463,7 @@ static ffi::Error runReduce(ffi::ThreadPool pool, ffi::RemainingArgs args,
     error = assign(rets, {{Sums, true}}, buffers);
   if (error.failure())
     return error;
-  return run(Function::Reduce, pool, buffers, {rank, featureDims}, 0);
+  return run(Part::Reduce, pool, buffers, {rank, featureDims}, 0);
 }
 
 static ffi::Error runElemt(ffi::ThreadPool pool, ffi::RemainingArgs args,
@@ -491,7 +486,7 @@ static ffi::Error runElemt(ffi::ThreadPool pool, ffi::RemainingArgs args,
     error = assign(rets, {{GradInput, true}}, buffers);
   if (error.failure())
     return error;
-  return run(Function::Elemt, pool, buffers,
+  return run(Part::Elemt, pool, buffers,
              {rank, featureDims, epsilon, "batch", statistic}, count);
 }
 

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <utility>
 
+using namespace bngrad;
 using namespace bngrad::jax;
 
 static bngrad::StaticSharedMutex cacheMutex;
@@ -32,14 +33,14 @@ public:
     int64_t epsilon;
     static_assert(sizeof(epsilon) == sizeof(options.epsilon));
     std::memcpy(&epsilon, &options.epsilon, sizeof(epsilon));
-    add(static_cast<int64_t>(problem.function));
+    add(static_cast<int64_t>(problem.part));
     add(epsilon);
     add(options.statistics);
     add(options.statistic);
     add(options.num_feature_dims);
     for (int i = 0; i < options.num_feature_dims; ++i)
       add(options.feature_dims[i]);
-    for (int i = 0; i < kNumSlots; ++i) {
+    for (int i = 0; i < kNumOperands; ++i) {
       add(problem.has[i]);
       if (!problem.has[i])
         continue;
@@ -68,7 +69,7 @@ private:
   void add(int64_t number) { numbers[count++] = number; }
 
   static constexpr int kMost =
-      5 + BNGRAD_MAX_FEATURE_DIMS + kNumSlots * (3 + BNGRAD_MAX_RANK);
+      5 + BNGRAD_MAX_FEATURE_DIMS + kNumOperands * (3 + BNGRAD_MAX_RANK);
   int count = 0;
   int64_t numbers[kMost];
 };
@@ -99,36 +100,20 @@ private:
 
   std::unordered_map<Key, std::shared_ptr<const Plan>, HashKey> plans;
 };
-
-/// The tensor descriptors of a problem.
-class Tensors {
-public:
-  Tensors() = default;
-  ~Tensors() {
-    for (bngradTensorDescriptor_t tensor : tensors)
-      bngradDestroyTensorDescriptor(tensor);
-  }
-  Tensors(const Tensors &) = delete;
-  Tensors &operator=(const Tensors &) = delete;
-
-  bngradStatus_t create(const Problem &problem) {
-    for (int i = 0; i < kNumSlots; ++i) {
-      const Shape &shape = problem.shapes[i];
-      if (!problem.has[i])
-        continue;
-      if (bngradStatus_t status = bngradCreateTensorDescriptor(
-              &tensors[i], shape.dtype, shape.rank, shape.sizes, nullptr))
-        return status;
-    }
-    return BNGRAD_SUCCESS;
-  }
-
-  bngradTensorDescriptor_t operator[](Slot slot) const { return tensors[slot]; }
-
-private:
-  bngradTensorDescriptor_t tensors[kNumSlots] = {};
-};
 } // namespace
+
+static bngradStatus_t createDescriptors(const Problem &problem,
+                                        TensorDescriptors &tensors) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Shape &shape = problem.shapes[i];
+    if (!problem.has[i])
+      continue;
+    if (bngradStatus_t status = bngradCreateTensorDescriptor(
+            &tensors.of[i], shape.dtype, shape.rank, shape.sizes, nullptr))
+      return status;
+  }
+  return BNGRAD_SUCCESS;
+}
 
 /// Made when the library is loaded, and never destroyed: threads may call while
 /// the process ends.
@@ -146,30 +131,12 @@ bngradStatus_t Plan::create(const Problem &problem) {
   bngradStatus_t status = python::getProcessHandle(getPoolThreads(), handle);
   if (status != BNGRAD_SUCCESS)
     return status;
-  Tensors tensors;
-  status = tensors.create(problem);
+  TensorDescriptors tensors;
+  status = createDescriptors(problem, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
-  switch (function) {
-  case Function::Backward:
-    status = bngradCreateBatchNormBackwardDescriptor(
-        handle, &descriptor, &problem.options, tensors[GradInput],
-        tensors[GradScale], tensors[GradOffset], tensors[GradOutput],
-        tensors[Input], tensors[Scale], tensors[Mean], tensors[Statistic],
-        tensors[Mask]);
-    break;
-  case Function::Reduce:
-    status = bngradCreateBatchNormBackwardReduceDescriptor(
-        handle, &descriptor, &problem.options, tensors[Sums],
-        tensors[GradOutput], tensors[Input], tensors[Mean], tensors[Mask]);
-    break;
-  case Function::Elemt:
-    status = bngradCreateBatchNormBackwardElemtDescriptor(
-        handle, &descriptor, &problem.options, tensors[GradInput],
-        tensors[GradOutput], tensors[Input], tensors[Scale], tensors[Mean],
-        tensors[Statistic], tensors[Sums], tensors[Mask]);
-    break;
-  }
+  status =
+      createDescriptor(part, handle, &descriptor, &problem.options, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
   return bngradGetBatchNormBackwardWorkspaceSize(descriptor, &workspaceSize);
@@ -182,7 +149,7 @@ bngradStatus_t Plan::find(const Problem &problem,
     plan = std::move(found);
     return BNGRAD_SUCCESS;
   }
-  auto created = std::make_shared<Plan>(problem.function);
+  auto created = std::make_shared<Plan>(problem.part);
   if (bngradStatus_t status = created->create(problem))
     return status;
   cache->add(key, created);
@@ -190,23 +157,7 @@ bngradStatus_t Plan::find(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-bngradStatus_t Plan::run(void *workspace, void *const (&data)[kNumSlots],
+bngradStatus_t Plan::run(void *workspace, void *const (&data)[kNumOperands],
                          const int64_t *count) const {
-  switch (function) {
-  case Function::Backward:
-    return bngradBatchNormBackward(
-        descriptor, workspace, workspaceSize, data[GradInput], data[GradScale],
-        data[GradOffset], data[GradOutput], data[Input], data[Scale],
-        data[Mean], data[Statistic], data[Mask], nullptr);
-  case Function::Reduce:
-    return bngradBatchNormBackwardReduce(
-        descriptor, workspace, workspaceSize, data[Sums], data[GradOutput],
-        data[Input], data[Mean], data[Mask], nullptr);
-  case Function::Elemt:
-    return bngradBatchNormBackwardElemt(
-        descriptor, workspace, workspaceSize, data[GradInput], data[GradOutput],
-        data[Input], data[Scale], data[Mean], data[Statistic], data[Sums],
-        count, data[Mask], nullptr);
-  }
-  return BNGRAD_INTERNAL_ERROR;
+  return compute(part, descriptor, workspace, workspaceSize, data, count);
 }

@@ -9,31 +9,12 @@
 #ifndef BNGRAD_PYTHON_SRC_JAX_PLAN_H
 #define BNGRAD_PYTHON_SRC_JAX_PLAN_H
 
-#include "BNGrad/Runtime/Runtime.h"
+#include "../../../lib/Runtime/Operands.h"
 
 #include <cstddef>
 #include <memory>
 
 namespace bngrad::jax {
-
-/// The functions of the C library.
-enum class Function { Backward, Reduce, Elemt };
-
-/// The tensors of all functions. `Sums` is the result of Reduce and an operand
-/// of Elemt.
-enum Slot {
-  GradInput,
-  GradScale,
-  GradOffset,
-  Sums,
-  GradOutput,
-  Input,
-  Scale,
-  Mean,
-  Statistic,
-  Mask,
-  kNumSlots,
-};
 
 /// A row-major tensor, without the dims that are added by `jax.vmap`.
 struct Shape {
@@ -44,17 +25,17 @@ struct Shape {
 
 /// One gradient.
 struct Problem {
-  Function function;
+  Part part;
   bngradBatchNormBackwardOptions_t options;
-  bool has[kNumSlots];
-  Shape shapes[kNumSlots];
+  bool has[kNumOperands];
+  Shape shapes[kNumOperands];
 };
 
 /// A problem that the C library has checked and planned. Calls do not change
 /// it.
 class Plan {
 public:
-  explicit Plan(Function function) : function(function) {}
+  explicit Plan(Part part) : part(part) {}
   ~Plan();
   Plan(const Plan &) = delete;
   Plan &operator=(const Plan &) = delete;
@@ -69,13 +50,13 @@ public:
   size_t getWorkspaceSize() const { return workspaceSize; }
 
   /// Calls the C library; `count` is an operand of Elemt.
-  bngradStatus_t run(void *workspace, void *const (&data)[kNumSlots],
+  bngradStatus_t run(void *workspace, void *const (&data)[kNumOperands],
                      const int64_t *count) const;
 
 private:
   bngradStatus_t create(const Problem &problem);
 
-  const Function function;
+  const Part part;
   bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
   size_t workspaceSize = 0;
 };

@@ -10,6 +10,7 @@
 
 #include "Plan.h"
 
+using namespace bngrad;
 using namespace bngrad::torch;
 
 //===----------------------------------------------------------------------===//
@@ -129,9 +130,9 @@ static bool checkOperands(const Operands &operands) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-static Problem makeProblem(Function function, const Operands &operands,
+static Problem makeProblem(Part part, const Operands &operands,
                            const Results &results) {
-  return {function,
+  return {part,
           operands.options,
           {&results.gradInput, &results.gradScale, &results.gradOffset,
            &operands.gradOutput, &operands.input, &operands.scale,
@@ -175,7 +176,7 @@ bool bngrad::torch::computeGradient(Operands &operands, const bool (&wants)[3],
        !makeGradInput(operands.input, layout, computed.gradInput)) ||
       (wants[1] && !makeParameterResult(operands, computed.gradScale)) ||
       (wants[2] && !makeParameterResult(operands, computed.gradOffset)) ||
-      !run(makeProblem(Function::Gradient, operands, computed)))
+      !run(makeProblem(Part::Whole, operands, computed)))
     return false;
   if (wants[0] && !bringTo(strides, computed.gradInput))
     return false;
@@ -207,7 +208,7 @@ bool bngrad::torch::computeSums(Operands &operands, Tensor &sums) {
   if (!operands.sums.makeEmpty(
           toTorchType(isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32), rank, sizes,
           rowMajor) ||
-      !run(makeProblem(Function::Reduce, operands, {})))
+      !run(makeProblem(Part::Reduce, operands, {})))
     return false;
   sums = static_cast<Tensor &&>(operands.sums);
   return true;
@@ -232,7 +233,7 @@ bool bngrad::torch::computeFromSums(Operands &operands, const Strides &strides,
   Results computed;
   if (!bringOperandsTo(layout, operands) ||
       !makeGradInput(operands.input, layout, computed.gradInput) ||
-      !run(makeProblem(Function::Elemt, operands, computed),
+      !run(makeProblem(Part::Elemt, operands, computed),
            static_cast<const int64_t *>(data)) ||
       !bringTo(strides, computed.gradInput))
     return false;

@@ -13,6 +13,7 @@
 
 #include <cstdlib>
 
+using namespace bngrad;
 using namespace bngrad::torch;
 
 //===----------------------------------------------------------------------===//
@@ -63,10 +64,9 @@ bngradHandle_t bngrad::torch::getHandle() {
 //===----------------------------------------------------------------------===//
 
 static const char *getName(int operand, bool isInvStd) {
-  static const char *const names[Problem::kNumOperands] = {
-      "grad_input", "grad_scale", "grad_offset", "grad_output", "input",
-      "scale",      "mean",       "variance",    "mask",        "sums"};
-  return operand == Problem::Statistic && isInvStd ? "inv_std" : names[operand];
+  if (operand == Statistic)
+    return isInvStd ? "inv_std" : "variance";
+  return kOperands[operand].name;
 }
 
 static bool isInvStd(const Problem &problem) {
@@ -76,7 +76,7 @@ static bool isInvStd(const Problem &problem) {
 static bool check(bngradStatus_t status, const Problem &problem) {
   if (status == BNGRAD_SUCCESS)
     return true;
-  const char *name = getName(Problem::Statistic, isInvStd(problem));
+  const char *name = getName(Statistic, isInvStd(problem));
   return fail(
       "%s", bngrad::python::nameStatistic(bngradGetLastError(), name).c_str());
 }
@@ -98,79 +98,41 @@ static const char *getTypeName(int32_t dtype) {
   return "another";
 }
 
-namespace {
-/// Tensor descriptors of a problem.
-class Descriptions {
-public:
-  Descriptions() = default;
-  Descriptions(const Descriptions &) = delete;
-  Descriptions &operator=(const Descriptions &) = delete;
-  ~Descriptions() {
-    for (bngradTensorDescriptor_t descriptor : descriptors)
-      bngradDestroyTensorDescriptor(descriptor);
-  }
+static bool createDescriptor(const Tensor &tensor, const char *name,
+                             bngradTensorDescriptor_t &descriptor) {
+  if (!tensor.isStridedOnCpu)
+    return fail("%s: expected a strided tensor on the CPU", name);
+  if (!tensor.hasKnownType())
+    return fail("%s: expected dtype float16, bfloat16, float32 or float64, "
+                "got %s",
+                name, getTypeName(tensor.dtype));
+  if (bngradCreateTensorDescriptor(&descriptor, tensor.getType(), tensor.rank,
+                                   tensor.sizes, tensor.strides))
+    return fail("%s: %s", name, bngradGetLastError());
+  return true;
+}
 
-  bool set(const Problem &problem) {
-    // Results last: they are what the operands make them.
-    for (int n = 0; n < Problem::kNumOperands; ++n) {
-      int i = (n + Problem::GradOutput) % Problem::kNumOperands;
-      if (const Tensor *tensor = problem.tensors[i])
-        if (*tensor &&
-            !set(*tensor, getName(i, isInvStd(problem)), descriptors[i]))
-          return false;
-    }
-    return true;
+static bool createDescriptors(const Problem &problem,
+                              TensorDescriptors &tensors) {
+  // Results last: they are what the operands make them.
+  for (int n = 0; n < kNumOperands; ++n) {
+    int i = (n + GradOutput) % kNumOperands;
+    const Tensor *tensor = problem.tensors[i];
+    if (tensor && *tensor &&
+        !createDescriptor(*tensor, getName(i, isInvStd(problem)),
+                          tensors.of[i]))
+      return false;
   }
-
-  bngradTensorDescriptor_t operator[](int operand) const {
-    return descriptors[operand];
-  }
-
-private:
-  static bool set(const Tensor &tensor, const char *name,
-                  bngradTensorDescriptor_t &descriptor) {
-    if (!tensor.isStridedOnCpu)
-      return fail("%s: expected a strided tensor on the CPU", name);
-    if (!tensor.hasKnownType())
-      return fail("%s: expected dtype float16, bfloat16, float32 or float64, "
-                  "got %s",
-                  name, getTypeName(tensor.dtype));
-    if (bngradCreateTensorDescriptor(&descriptor, tensor.getType(), tensor.rank,
-                                     tensor.sizes, tensor.strides))
-      return fail("%s: %s", name, bngradGetLastError());
-    return true;
-  }
-
-  bngradTensorDescriptor_t descriptors[Problem::kNumOperands] = {};
-};
-} // namespace
+  return true;
+}
 
 static bool makePlan(const Problem &problem, Plan &plan) {
-  using P = Problem;
-  Descriptions of;
+  TensorDescriptors tensors;
   bngradHandle_t handle = getHandle();
-  if (!handle || !of.set(problem))
+  if (!handle || !createDescriptors(problem, tensors))
     return false;
-  bngradStatus_t status = BNGRAD_SUCCESS;
-  switch (problem.function) {
-  case Function::Gradient:
-    status = bngradCreateBatchNormBackwardDescriptor(
-        handle, &plan.descriptor, &problem.options, of[P::GradInput],
-        of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
-        of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask]);
-    break;
-  case Function::Reduce:
-    status = bngradCreateBatchNormBackwardReduceDescriptor(
-        handle, &plan.descriptor, &problem.options, of[P::Sums],
-        of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask]);
-    break;
-  case Function::Elemt:
-    status = bngradCreateBatchNormBackwardElemtDescriptor(
-        handle, &plan.descriptor, &problem.options, of[P::GradInput],
-        of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
-        of[P::Statistic], of[P::Sums], of[P::Mask]);
-    break;
-  }
+  bngradStatus_t status = bngrad::createDescriptor(
+      problem.part, handle, &plan.descriptor, &problem.options, tensors);
   if (status == BNGRAD_SUCCESS)
     status = bngradGetBatchNormBackwardWorkspaceSize(plan.descriptor,
                                                      &plan.workspaceSize);
@@ -187,7 +149,7 @@ class Key {
 public:
   void set(const Problem &problem) {
     size = 0;
-    add(static_cast<int64_t>(problem.function));
+    add(static_cast<int64_t>(problem.part));
     const bngradBatchNormBackwardOptions_t &options = problem.options;
     add(options.statistics);
     add(options.statistic);
@@ -286,18 +248,15 @@ const Plan *bngrad::torch::getPlan(const Problem &problem) {
 //===----------------------------------------------------------------------===//
 
 /// The data of the tensors.
-static bool getData(const Problem &problem,
-                    void *(&data)[Problem::kNumOperands]) {
+static bool getData(const Problem &problem, void *(&data)[kNumOperands]) {
   // An empty tensor may have no data, but the C library expects an address.
   static double none;
-  bool isReduce = problem.function == Function::Reduce;
-  for (int i = 0; i < Problem::kNumOperands; ++i) {
+  for (int i = 0; i < kNumOperands; ++i) {
     data[i] = nullptr;
     const Tensor *tensor = problem.tensors[i];
     if (!tensor || !*tensor)
       continue;
-    bool isResult =
-        i <= Problem::GradOffset || (i == Problem::Sums && isReduce);
+    bool isResult = isOutput(problem.part, i);
     const void *constant = nullptr;
     if (!(isResult ? tensor->getMutableData(data[i])
                    : tensor->getData(constant)))
@@ -310,33 +269,9 @@ static bool getData(const Problem &problem,
   return true;
 }
 
-static bngradStatus_t call(const Problem &problem, const Plan &plan,
-                           void *workspace,
-                           void *const (&of)[Problem::kNumOperands],
-                           const int64_t *count) {
-  using P = Problem;
-  switch (problem.function) {
-  case Function::Gradient:
-    return bngradBatchNormBackward(
-        plan.descriptor, workspace, plan.workspaceSize, of[P::GradInput],
-        of[P::GradScale], of[P::GradOffset], of[P::GradOutput], of[P::Input],
-        of[P::Scale], of[P::Mean], of[P::Statistic], of[P::Mask], nullptr);
-  case Function::Reduce:
-    return bngradBatchNormBackwardReduce(
-        plan.descriptor, workspace, plan.workspaceSize, of[P::Sums],
-        of[P::GradOutput], of[P::Input], of[P::Mean], of[P::Mask], nullptr);
-  case Function::Elemt:
-    return bngradBatchNormBackwardElemt(
-        plan.descriptor, workspace, plan.workspaceSize, of[P::GradInput],
-        of[P::GradOutput], of[P::Input], of[P::Scale], of[P::Mean],
-        of[P::Statistic], of[P::Sums], count, of[P::Mask], nullptr);
-  }
-  return BNGRAD_INTERNAL_ERROR;
-}
-
 bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
   const Plan *plan = getPlan(problem);
-  void *data[Problem::kNumOperands];
+  void *data[kNumOperands];
   if (!plan || !getData(problem, data))
     return false;
   alignas(64) char small[4096];
@@ -345,7 +280,9 @@ bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
   if (!workspace)
     return fail("expected %zu bytes for a workspace, got no memory",
                 plan->workspaceSize);
-  bool isGood = check(call(problem, *plan, workspace, data, count), problem);
+  bool isGood = check(compute(problem.part, plan->descriptor, workspace,
+                              plan->workspaceSize, data, count),
+                      problem);
   if (!isSmall)
     free(workspace);
   return isGood;

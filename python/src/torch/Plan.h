@@ -9,6 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 #define BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 
+#include "../../../lib/Runtime/Operands.h"
 #include "Shim.h"
 
 namespace bngrad::torch {
@@ -17,27 +18,9 @@ namespace bngrad::torch {
 /// error of this thread if the C library refuses one, as for a bad BNGRAD_ISA.
 bngradHandle_t getHandle();
 
-/// The function of the C library.
-enum class Function : int64_t { Gradient, Reduce, Elemt };
-
-/// A call of the C library: its tensors, in the order of the whole gradient's
-/// arguments, and options.
+/// A call of the C library.
 struct Problem {
-  enum Operand {
-    GradInput,
-    GradScale,
-    GradOffset,
-    GradOutput,
-    Input,
-    Scale,
-    Mean,
-    Statistic,
-    Mask,
-    Sums,
-    kNumOperands
-  };
-
-  Function function;
+  Part part;
   const bngradBatchNormBackwardOptions_t &options;
   /// Some may be none.
   const Tensor *tensors[kNumOperands];
@@ -54,7 +37,7 @@ struct Plan {
 /// and the error of this thread if the C library refuses it.
 const Plan *getPlan(const Problem &problem);
 
-/// Computes `problem` by its plan; `count` is that of Function::Elemt.
+/// Computes `problem` by its plan; `count` is that of Part::Elemt.
 bool run(const Problem &problem, const int64_t *count = nullptr);
 
 } // namespace bngrad::torch

@@ -1,0 +1,166 @@
+//===- Operands.h - operands of the C library's functions -------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tensors of the gradient and of its halves, declared once for the C
+// library and for its clients in this repository, which call it with an array
+// of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_RUNTIME_OPERANDS_H
+#define BNGRAD_LIB_RUNTIME_OPERANDS_H
+
+#include "BNGrad/Runtime/Runtime.h"
+
+namespace bngrad {
+
+/// The whole gradient, or one of its halves.
+enum class Part { Whole, Reduce, Elemt };
+
+/// Such as "the whole gradient".
+constexpr const char *getName(Part part) {
+  return part == Part::Whole    ? "the whole gradient"
+         : part == Part::Reduce ? "the half reduce"
+                                : "the half elemt";
+}
+
+/// The tensors of all parts, in the order of the functions in C: outputs first.
+enum Operand {
+  GradInput,
+  GradScale,
+  GradOffset,
+  GradOutput,
+  Input,
+  Scale,
+  Mean,
+  Statistic, // variance or inv_std
+  Mask,
+  Sums,
+  kNumOperands
+};
+
+/// The number of gradients.
+inline constexpr int kNumOutputs = 3;
+
+enum class OperandShape {
+  Data,     // the shape of input
+  Channels, // the sizes of its feature dims
+  Sums      // 2 followed by those
+};
+
+enum class OperandUse : char { None, Input, Output };
+
+struct OperandInfo {
+  const char *name;
+  OperandShape shape;
+  OperandUse uses[3]; // by part
+};
+
+namespace detail {
+inline constexpr OperandUse kNone = OperandUse::None, kIn = OperandUse::Input,
+                            kOut = OperandUse::Output;
+} // namespace detail
+
+/// By operand. As an output of the whole gradient, the sums are those of its
+/// steps alone, and no caller has them.
+inline constexpr OperandInfo kOperands[kNumOperands] = {
+    // clang-format off: a table.
+    // name,         shape,                  uses by Whole, Reduce, Elemt
+    {"grad_input",  OperandShape::Data,     {detail::kOut, detail::kNone, detail::kOut}},
+    {"grad_scale",  OperandShape::Channels, {detail::kOut, detail::kNone, detail::kNone}},
+    {"grad_offset", OperandShape::Channels, {detail::kOut, detail::kNone, detail::kNone}},
+    {"grad_output", OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
+    {"input",       OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
+    {"scale",       OperandShape::Channels, {detail::kIn,  detail::kNone, detail::kIn}},
+    {"mean",        OperandShape::Channels, {detail::kIn,  detail::kIn,   detail::kIn}},
+    {"statistic",   OperandShape::Channels, {detail::kIn,  detail::kNone, detail::kIn}},
+    {"mask",        OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
+    {"sums",        OperandShape::Sums,     {detail::kOut, detail::kOut,  detail::kIn}},
+    // clang-format on
+};
+
+/// Such as "grad_input".
+constexpr const char *getName(Operand operand) {
+  return kOperands[operand].name;
+}
+
+constexpr bool isOutput(Part part, int operand) {
+  return kOperands[operand].uses[static_cast<int>(part)] == OperandUse::Output;
+}
+
+constexpr bool isData(int operand) {
+  return kOperands[operand].shape == OperandShape::Data;
+}
+
+/// Owns the descriptors of the tensors of a call; null: absent.
+struct TensorDescriptors {
+  TensorDescriptors() = default;
+  TensorDescriptors(const TensorDescriptors &) = delete;
+  TensorDescriptors &operator=(const TensorDescriptors &) = delete;
+  ~TensorDescriptors() {
+    for (bngradTensorDescriptor_t descriptor : of)
+      bngradDestroyTensorDescriptor(descriptor);
+  }
+
+  bngradTensorDescriptor_t of[kNumOperands] = {};
+};
+
+/// Calls the function of the C library that makes the descriptor of `part`.
+inline bngradStatus_t
+createDescriptor(Part part, bngradHandle_t handle,
+                 bngradBatchNormBackwardDescriptor_t *descriptor,
+                 const bngradBatchNormBackwardOptions_t *options,
+                 const TensorDescriptors &tensors) {
+  const auto &of = tensors.of;
+  switch (part) {
+  case Part::Whole:
+    return bngradCreateBatchNormBackwardDescriptor(
+        handle, descriptor, options, of[GradInput], of[GradScale],
+        of[GradOffset], of[GradOutput], of[Input], of[Scale], of[Mean],
+        of[Statistic], of[Mask]);
+  case Part::Reduce:
+    return bngradCreateBatchNormBackwardReduceDescriptor(
+        handle, descriptor, options, of[Sums], of[GradOutput], of[Input],
+        of[Mean], of[Mask]);
+  case Part::Elemt:
+    return bngradCreateBatchNormBackwardElemtDescriptor(
+        handle, descriptor, options, of[GradInput], of[GradOutput], of[Input],
+        of[Scale], of[Mean], of[Statistic], of[Sums], of[Mask]);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}
+
+/// Calls the function of the C library that computes `part`; `count`: the
+/// elements per channel, of Elemt alone.
+inline bngradStatus_t compute(Part part,
+                              bngradBatchNormBackwardDescriptor_t descriptor,
+                              void *workspace, size_t workspaceSize,
+                              void *const (&of)[kNumOperands],
+                              const int64_t *count) {
+  switch (part) {
+  case Part::Whole:
+    return bngradBatchNormBackward(descriptor, workspace, workspaceSize,
+                                   of[GradInput], of[GradScale], of[GradOffset],
+                                   of[GradOutput], of[Input], of[Scale],
+                                   of[Mean], of[Statistic], of[Mask], nullptr);
+  case Part::Reduce:
+    return bngradBatchNormBackwardReduce(descriptor, workspace, workspaceSize,
+                                         of[Sums], of[GradOutput], of[Input],
+                                         of[Mean], of[Mask], nullptr);
+  case Part::Elemt:
+    return bngradBatchNormBackwardElemt(
+        descriptor, workspace, workspaceSize, of[GradInput], of[GradOutput],
+        of[Input], of[Scale], of[Mean], of[Statistic], of[Sums], count,
+        of[Mask], nullptr);
+  }
+  return BNGRAD_INTERNAL_ERROR;
+}
+
+} // namespace bngrad
+
+#endif // BNGRAD_LIB_RUNTIME_OPERANDS_H
