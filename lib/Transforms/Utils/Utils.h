@@ -39,10 +39,10 @@ std::unique_ptr<Pass> createOpCanonicalizerPass();
 Value cloneInit(OpBuilder &b, Value init);
 
 /// Checks the indices of dims in `root` that upstream uses without a check.
-/// Its verifier compares only the lower 32 bits of those of reshapes of tensors,
-/// while its folders, and our passes, use all 64 (docs/upstream.md, section 14);
-/// reshapes of memrefs are verified in 64 bits. Nothing verifies that a
-/// `tensor.dim` or `memref.dim` has an index of at least 0, and folding
+/// Its verifier compares only the lower 32 bits of those of reshapes of
+/// tensors, while its folders, and our passes, use all 64 (docs/upstream.md,
+/// section 14); reshapes of memrefs are verified in 64 bits. Nothing verifies
+/// that a `tensor.dim` or `memref.dim` has an index of at least 0, and folding
 /// `memref.dim` reads before the shape.
 ///
 /// Errors: a diagnostic at the first reshape whose indices are not consecutive,
