@@ -21,11 +21,6 @@
 
 using namespace bngrad;
 
-static bool isParameter(Operand operand) {
-  return operand != GradInput && operand != GradOutput && operand != Input &&
-         operand != Mask;
-}
-
 /// The order of the parameters of a kernel. The count follows sums that are an
 /// input, epsilon the variance.
 static constexpr Operand kParameters[] = {
@@ -79,7 +74,7 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
       stride = 1;
       if (!problem.has[k])
         continue;
-      if (!isParameter(toOperand(k)))
+      if (isData(k))
         stride = tensor.strides[order[i]];
       else if (dims.isFeature[dims.count])
         stride = tensor.strides[feature - problem.featureDims];
@@ -90,7 +85,7 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
   // Of no elements, those of data in row-major order.
   for (int k = 0; k < kNumOperands; ++k) {
     int64_t product = 1;
-    for (int i = dims.count; i-- > 0 && !isParameter(toOperand(k));) {
+    for (int i = dims.count; i-- > 0 && isData(k);) {
       dims.strides[k][i] = product;
       product *= std::max<int64_t>(dims.sizes[i], 1);
     }
@@ -103,7 +98,7 @@ void CompiledCall::joinDims(const Problem &problem, Dims &dims) {
   for (int i = 1; i < dims.count; ++i) {
     bool areOne = dims.isFeature[last] == dims.isFeature[i];
     for (int k = 0; k < kNumOperands; ++k)
-      if (problem.has[k] && (!isParameter(toOperand(k)) || dims.isFeature[i]))
+      if (problem.has[k] && (isData(k) || dims.isFeature[i]))
         areOne &= dims.strides[k][last] == dims.strides[k][i] * dims.sizes[i];
     if (areOne) {
       dims.sizes[last] *= dims.sizes[i];
@@ -124,7 +119,7 @@ void CompiledCall::describe(Operand operand, const Dims &dims) {
   memref = {};
   int rank = 0, numFeatures = std::count(dims.isFeature,
                                          dims.isFeature + dims.count, true);
-  int memrefRank = isParameter(operand) ? numFeatures : dims.count;
+  int memrefRank = isData(operand) ? dims.count : numFeatures;
   if (operand == Sums) {
     ++memrefRank;
     memref.sizesAndStrides[0] = 2;
@@ -136,7 +131,7 @@ void CompiledCall::describe(Operand operand, const Dims &dims) {
     rank = 1;
   }
   for (int i = 0; i < dims.count; ++i) {
-    if (isParameter(operand) && !dims.isFeature[i])
+    if (!isData(operand) && !dims.isFeature[i])
       continue;
     memref.sizesAndStrides[rank] = dims.sizes[i];
     memref.sizesAndStrides[memrefRank + rank] = dims.strides[operand][i];
@@ -180,7 +175,7 @@ private:
 } // namespace
 
 std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
-  int which = isParameter(operand) ? 1 : 0;
+  int which = isData(operand) ? 0 : 1;
   std::string type = isTensor ? "tensor<" : "memref<";
   if (operand == Sums)
     type += "2x";
@@ -353,7 +348,7 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     has[k] = problem.has[k];
     if (!has[k])
       continue;
-    bool isVector = isParameter(toOperand(k));
+    bool isVector = !isData(k);
     int64_t product = 1;
     for (int i = dims.count; i-- > 0;) {
       if (isVector && !dims.isFeature[i])

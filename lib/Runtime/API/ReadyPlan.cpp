@@ -35,24 +35,25 @@ static MemRef makeVector(void *data, int64_t size, int64_t stride) {
 }
 
 ReadyPlan::Uses ReadyPlan::getUses(bngradKernelKind_t kind) {
-  switch (kind) {
-  case BNGRAD_KERNEL_BATCH:
-  case BNGRAD_KERNEL_GLOBAL:
-    return {true, true, true, true, true, true};
-  case BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET:
-    return {true, false, true, true, false, true};
-  case BNGRAD_KERNEL_GLOBAL_INPUT:
-    return {true, false, true, true, false, false};
-  case BNGRAD_KERNEL_SCALE_OFFSET:
-    return {false, true, true, false, true, true};
-  case BNGRAD_KERNEL_OFFSET:
-    return {false, false, false, false, false, true};
-  case BNGRAD_KERNEL_ELEMT:
-    return {true, true, true, true, false, false};
-  case BNGRAD_NUM_KERNELS:
-    break;
-  }
-  return {};
+  struct Kernel {
+    int results;
+    bool isBatch;
+  };
+  enum { batch = true, global = false };
+  static constexpr Kernel kKernels[] = {
+#define KERNEL(kind, name, op, statistics, results, ...) {results, statistics},
+      BNGRAD_READY_KERNELS(KERNEL, unused)
+#undef KERNEL
+  };
+  auto [results, isBatch] = kKernels[kind];
+  Uses uses;
+  uses.gradInput = results & BNGRAD_GRAD_INPUT;
+  uses.gradScale = results & BNGRAD_GRAD_SCALE;
+  uses.gradOffset = results & BNGRAD_GRAD_OFFSET;
+  uses.scale = uses.gradInput;
+  uses.invStd = uses.gradInput || uses.gradScale;
+  uses.mean = uses.gradScale || (uses.gradInput && isBatch);
+  return uses;
 }
 
 /// The kernel that computes all gradients.

@@ -15,19 +15,12 @@
   int32_t form##_##type##_##isa##_##kind##_packed(void *const *, void *,       \
                                                   const bngrad_threads_t *);   \
   size_t form##_##type##_##isa##_##kind##_packed_workspace(void *const *);
-#define DECLARE_KIND(type, isa, kind)                                          \
-  DECLARE_KERNEL(rows, type, isa, kind)                                        \
-  DECLARE_KERNEL(rows, type, isa, kind##_masked)                               \
-  DECLARE_KERNEL(planes, type, isa, kind)                                      \
-  DECLARE_KERNEL(planes, type, isa, kind##_masked)
-#define DECLARE_TYPE(type, isa)                                                \
-  DECLARE_KIND(type, isa, batch)                                               \
-  DECLARE_KIND(type, isa, global)                                              \
-  DECLARE_KIND(type, isa, global_input_offset)                                 \
-  DECLARE_KIND(type, isa, global_input)                                        \
-  DECLARE_KIND(type, isa, scale_offset)                                        \
-  DECLARE_KIND(type, isa, offset)                                              \
-  DECLARE_KIND(type, isa, elemt)
+#define DECLARE_KIND(kind, name, op, statistics, results, type, isa)           \
+  DECLARE_KERNEL(rows, type, isa, name)                                        \
+  DECLARE_KERNEL(rows, type, isa, name##_masked)                               \
+  DECLARE_KERNEL(planes, type, isa, name)                                      \
+  DECLARE_KERNEL(planes, type, isa, name##_masked)
+#define DECLARE_TYPE(type, isa) BNGRAD_READY_KERNELS(DECLARE_KIND, type, isa)
 #define DECLARE_TABLE(isa, name)                                               \
   int32_t table_##isa##_##name##_packed(void *const *, void *,                 \
                                         const bngrad_threads_t *);
@@ -63,21 +56,11 @@
 #define KERNEL(form, type, isa, kind)                                          \
   {form##_##type##_##isa##_##kind##_packed,                                    \
    form##_##type##_##isa##_##kind##_packed_workspace}
-#define KIND(type, isa, kind)                                                  \
-  {                                                                            \
-    {KERNEL(rows, type, isa, kind), KERNEL(rows, type, isa, kind##_masked)}, { \
-      KERNEL(planes, type, isa, kind),                                         \
-          KERNEL(planes, type, isa, kind##_masked)                             \
-    }                                                                          \
-  }
-#define TYPE(type, isa)                                                        \
-  {KIND(type, isa, batch),                                                     \
-   KIND(type, isa, global),                                                    \
-   KIND(type, isa, global_input_offset),                                       \
-   KIND(type, isa, global_input),                                              \
-   KIND(type, isa, scale_offset),                                              \
-   KIND(type, isa, offset),                                                    \
-   KIND(type, isa, elemt)}
+#define KIND(kind, name, op, statistics, results, type, isa)                   \
+  {{KERNEL(rows, type, isa, name), KERNEL(rows, type, isa, name##_masked)},    \
+   {KERNEL(planes, type, isa, name),                                           \
+    KERNEL(planes, type, isa, name##_masked)}},
+#define TYPE(type, isa) {BNGRAD_READY_KERNELS(KIND, type, isa)}
 #define TABLE(isa, name) table_##isa##_##name##_packed
 #define NARROW(isa, from)                                                      \
   {TABLE(isa, narrow_##from##_f16), TABLE(isa, narrow_##from##_bf16),          \

@@ -16,6 +16,7 @@
 #define BNGRAD_LIB_RUNTIME_KERNELS_KERNELS_H
 
 #include "BNGrad/Runtime/Runtime.h"
+#include "ReadyKernels.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,17 +38,13 @@ typedef struct {
 } bngradKernel_t;
 
 /* The parameters of all are grad_output, input, scale, mean and inv_std, the
- * mask if there is one, for ELEMT the sums and the count, and the results that
- * follow here. Those that a result does not depend on are not read. */
+ * mask if there is one, for ELEMT the sums and the count, and the results of
+ * the kind. Those that a result does not depend on are not read. */
 typedef enum {
-  BNGRAD_KERNEL_BATCH,               /* grad_input, grad_scale, grad_offset */
-  BNGRAD_KERNEL_GLOBAL,              /* the same */
-  BNGRAD_KERNEL_GLOBAL_INPUT_OFFSET, /* grad_input, grad_offset */
-  BNGRAD_KERNEL_GLOBAL_INPUT,        /* grad_input */
-  BNGRAD_KERNEL_SCALE_OFFSET,        /* grad_scale, grad_offset */
-  BNGRAD_KERNEL_OFFSET,              /* grad_offset */
-  BNGRAD_KERNEL_ELEMT,               /* grad_input of batch statistics */
-  BNGRAD_NUM_KERNELS
+#define KERNEL(kind, ...) BNGRAD_KERNEL_##kind,
+  BNGRAD_READY_KERNELS(KERNEL, unused)
+#undef KERNEL
+      BNGRAD_NUM_KERNELS
 } bngradKernelKind_t;
 
 /* The float types, F16 to F64. */
