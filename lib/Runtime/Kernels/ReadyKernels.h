@@ -1,4 +1,4 @@
-/*===- ReadyKernels.h - the kinds of ready kernels --------------- -*- C -*-===*\
+/*===- ReadyKernels.h - the kinds of ready kernels -------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -19,7 +19,7 @@ enum { BNGRAD_GRAD_INPUT = 1, BNGRAD_GRAD_SCALE = 2, BNGRAD_GRAD_OFFSET = 4 };
 /* KERNEL(kind, name, op, statistics, results, ...) for each kind, with the
  * arguments that follow: `op` is that of the dialect, batch_norm_<op>, and
  * `statistics` its attribute. The lines have a form that CMake reads. */
-/* clang-format off: a table. */
+/* clang-format off */
 #define BNGRAD_READY_KERNELS(KERNEL, ...) \
   KERNEL(BATCH, batch, backward, batch, BNGRAD_GRAD_INPUT | BNGRAD_GRAD_SCALE | BNGRAD_GRAD_OFFSET, __VA_ARGS__) \
   KERNEL(GLOBAL, global, backward, global, BNGRAD_GRAD_INPUT | BNGRAD_GRAD_SCALE | BNGRAD_GRAD_OFFSET, __VA_ARGS__) \
