@@ -6,7 +6,9 @@
   what clang-tidy's readability-function-size counts.
 * Every folder of lib/Transforms is a stage with a library of its own, made by
   exactly one `bngrad_add_library(BNGrad<folder>`.
-* A stage links only libraries of earlier stages.
+* A stage links only libraries of earlier stages, and includes only their headers.
+* A folder of lib includes public headers of the folders below it, and of another folder nothing else but headers
+  that are made for both, which need neither MLIR nor LLVM.
 * ToLinalg, which other compilers embed, names no dialect of one target.
 * In libraries that the child of a fork may call, a file with a lock says what
   becomes of it in the child, and no first call makes a static variable, which
@@ -16,6 +18,7 @@ Usage: check_structure.py [SOURCE_ROOT]
 """
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -43,6 +46,25 @@ CONTAINER = re.compile(r"^(?:inline\s+)?namespace\b|^extern\s*$|\b(?:class|struc
 STAGES = ["Utils", "ToLinalg", "Partition", "Schedule", "Bufferize", "Apply", "Lower", "Pipelines"]
 TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
 LIBRARY = re.compile(r"\bbngrad_add_library\(\s*(\w+)")
+
+# The folders of include/BNGrad whose headers each folder of lib may include.
+PUBLIC_HEADERS = {
+    "Dialect": {"Dialect"},
+    "Transforms": {"Dialect", "Transforms", "Runtime"},
+    "Compiler": {"Dialect", "Transforms", "Compiler", "Runtime", "InitAll.h"},
+    "Runtime": {"Runtime"},
+}
+SHARED_HEADERS = {
+    "include/BNGrad/Dialect/ScheduleKind.h",
+    "include/BNGrad/Dialect/Schedules.def",
+    "lib/Compiler/Library/CacheEntry.h",
+    "lib/Compiler/Library/CompilerLibrary.h",
+    "lib/Compiler/Library/MemoryFile.h",
+    "lib/Runtime/Kernels/InstructionSet.h",
+    "lib/Runtime/Kernels/InstructionSets.def",
+    "lib/Transforms/Schedule/SizeRules.h",
+}
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 # Neither CUDA nor MPI can be used in the child of a fork. Each function of lib/Compiler/Library is a Compilation,
 # for whose end fork() waits.
@@ -153,6 +175,51 @@ def check_stages(root: Path, files: list[str]) -> list[str]:
     return errors
 
 
+def find_header(root: Path, file: str, name: str) -> str:
+    """The path of a header that a file includes, from the root; empty: it is none of ours."""
+    for folder in (Path(file).parent, Path("lib/Transforms"), Path("include")):
+        path = Path(os.path.normpath(folder / name))
+        if (root / path).is_file():
+            return path.as_posix()
+    return ""
+
+
+def check_include(file: str, header: str) -> str:
+    """The error of an include between files of ours; empty: there is none."""
+    _, folder, *rest = file.split("/")
+    if header in SHARED_HEADERS:
+        return ""
+    if file in SHARED_HEADERS:
+        return "" if header.startswith("include/BNGrad/Runtime/") else "a header without MLIR"
+    if header.startswith("include/BNGrad/"):
+        return "" if header.split("/")[2] in PUBLIC_HEADERS[folder] else f"a header that lib/{folder} may include"
+    if not header.startswith(f"lib/{folder}/"):
+        return "a header of the same folder, or one made for both"
+    stage, other = rest[0], header.split("/")[2]
+    if folder == "Transforms" and {stage, other} <= set(STAGES) and STAGES.index(other) > STAGES.index(stage):
+        return "a header of an earlier stage"
+    return ""
+
+
+def check_includes(root: Path, files: list[str]) -> list[str]:
+    errors = []
+    for file in files:
+        if not file.endswith((".cpp", ".h", ".c", ".def")):
+            continue
+        if file not in SHARED_HEADERS and not (file.startswith("lib/") and file.split("/")[1] in PUBLIC_HEADERS):
+            continue
+        text = (root / file).read_text()
+        for match in INCLUDE.finditer(text):
+            header = find_header(root, file, match[1])
+            error = check_include(file, header) if header else ""
+            if file in SHARED_HEADERS and match[1].startswith(("mlir/", "llvm/")):
+                error = "a header without MLIR"
+            if error:
+                line = text.count("\n", 0, match.start()) + 1
+                errors.append(f"{file}:{line}: expected {error}, got {match[1]}")
+    return errors
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("root", nargs="?", type=Path, metavar="SOURCE_ROOT",
@@ -160,7 +227,7 @@ def main() -> int:
     root = parser.parse_args().root
     files = list_files(root)
     errors = check_sizes(root, files) + check_functions(root, files) + check_locks(root, files)
-    errors += check_stages(root, files)
+    errors += check_stages(root, files) + check_includes(root, files)
     for error in errors:
         print(error)
     print(f"structure: {len(files)} files, {len(errors)} errors")
