@@ -53,7 +53,7 @@ list_changed() {
   done | sort -u
 }
 
-sources=('lib/*.cpp' 'tools/*.cpp' 'unittests/*.cpp' 'fuzz/*.cpp')
+sources=('lib/*.cpp' 'ptx-emulator/*.cpp' 'tools/*.cpp' 'unittests/*.cpp' 'fuzz/*.cpp')
 mapfile -t all < <(list_sources "${sources[@]}")
 candidates=("${all[@]}")
 if [ $changed -eq 1 ]; then

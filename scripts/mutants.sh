@@ -78,7 +78,7 @@ tests_of() {
     tools/bngrad-runner/Shard* | tools/bngrad-runner/Processes.cpp) echo 'Distributed/.*mpich' ;;
     tools/bngrad-runner/*) echo ':: Runner/' ;;
     python/*) echo ':: Python/' ;;
-    tools/ptx-emulator/*) echo ':: PtxEmulator/|CUDA' ;;
+    ptx-emulator/*) echo ':: PtxEmulator/|CUDA' ;;
     *) echo . ;;
   esac
 }

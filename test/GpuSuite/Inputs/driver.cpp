@@ -25,7 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../tools/ptx-emulator/include/PtxEmulator/PtxEmulator.h"
+#include "../../../ptx-emulator/include/PtxEmulator/PtxEmulator.h"
 #include "BNGrad/Runtime/Cuda.h"
 #include "Faults.h"
 #include "Kernels.h"

@@ -3,6 +3,7 @@
  *   signals        they leave the dispositions of all signals as they are
  *   fork           the child of a process in which another thread compiles can compile
  *   late           a fork that begins before the compiler is loaded waits for the compilation
+ *   hold           no compilation ends or begins while the compiler is held
  *   exit           the process may end while another thread compiles
  *   limit N        after N kernels, so many of them are loaded; one that is in use stays
  *   epsilon N      gradients with N epsilons are right, and have one kernel
@@ -180,6 +181,39 @@ static int test_late(void) {
   _exit(0);
 }
 
+static int find_compiler(struct dl_phdr_info *info, size_t size, void *path) {
+  (void)size;
+  if (strstr(info->dlpi_name, "/libBNGradCompiler.so"))
+    *(const char **)path = info->dlpi_name;
+  return 0;
+}
+
+static int test_hold(void) {
+  pthread_t thread;
+  const char *path = NULL;
+  int most = 0;
+  pthread_create(&thread, NULL, compute_on, NULL);
+  while (atomic_load(&next) < 3)
+    wait_ms(1);
+  dl_iterate_phdr(find_compiler, &path);
+  void *compiler = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  void (*hold)(void), (*release)(int);
+  *(void **)&hold = dlsym(compiler, "bngradHoldCompilations");
+  *(void **)&release = dlsym(compiler, "bngradReleaseCompilations");
+  for (int i = 0; i < 3; ++i) {
+    hold();
+    int before = atomic_load(&next);
+    wait_ms(300);
+    /* The next compilation waits. */
+    int begun = atomic_load(&next) - before;
+    most = begun > most ? begun : most;
+    release(0);
+  }
+  printf("at most %d begun\n", most);
+  fflush(stdout);
+  _exit(0);
+}
+
 static int test_exit(int ms) {
   pthread_t thread;
   pthread_create(&thread, NULL, compute_on, NULL);
@@ -253,6 +287,7 @@ int main(int argc, char **argv) {
   return strcmp(name, "signals") == 0 ? test_signals()
          : strcmp(name, "fork") == 0  ? test_fork()
          : strcmp(name, "late") == 0  ? test_late()
+         : strcmp(name, "hold") == 0  ? test_hold()
          : strcmp(name, "exit") == 0  ? test_exit(number)
          : strcmp(name, "limit") == 0 ? test_limit(number)
          : strcmp(name, "epsilon") == 0 ? test_epsilon(number, 0)
