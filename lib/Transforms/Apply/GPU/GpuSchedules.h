@@ -24,8 +24,7 @@ namespace mlir::bngrad {
 #define EMITTER_Any(kind)
 #define EMITTER_Cpu(kind)
 #define EMITTER_Gpu(kind)                                                      \
-  LogicalResult emit##kind(RewriterBase &rewriter,                             \
-                           const ScheduledGroup &group,                        \
+  LogicalResult emit##kind(OpBuilder &b, const ScheduledGroup &group,          \
                            const GpuSchedule &schedule, const CudaChip &chip,  \
                            DeviceBuffers &buffers);
 #define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind)

@@ -440,8 +440,7 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
 
 /// Emits the kernel for data that are aligned as its copies need; alignments
 /// not known yet are tested at run time, and two passes run for others.
-static LogicalResult emitAligned(RewriterBase &rewriter,
-                                 const ScheduledGroup &group,
+static LogicalResult emitAligned(OpBuilder &b, const ScheduledGroup &group,
                                  const OnePassLayout &layout,
                                  const GpuSchedule &schedule,
                                  const CudaChip &chip, DeviceBuffers &buffers) {
@@ -456,24 +455,32 @@ static LogicalResult emitAligned(RewriterBase &rewriter,
   });
   Value isAligned;
   if (isDense)
-    isAligned = buffers.testAlignment(rewriter, generics, group.numLoops - 1);
+    isAligned = buffers.testAlignment(b, generics, group.numLoops - 1);
   if (!isAligned) {
-    OnePass(rewriter, group, layout, schedule, buffers).emit(rewriter);
+    OnePass(b, group, layout, schedule, buffers).emit(b);
     return success();
   }
-  auto branch = scf::IfOp::create(rewriter, group.getMembers().front().getLoc(),
-                                  isAligned, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(branch.thenYield());
-  buffers.setAligned(true);
-  OnePass(rewriter, group, layout, schedule, buffers).emit(rewriter);
-  buffers.setAligned(false);
-  rewriter.setInsertionPoint(branch.elseYield());
-  return emitTwoPass(rewriter, group, getTwoPassInstead(group, schedule, chip),
-                     chip, buffers);
+  LogicalResult result = success();
+  // The branches are not part of the function yet, so that their kernels are of
+  // one module.
+  scf::IfOp::create(
+      b, group.getMembers().front().getLoc(), isAligned,
+      [&](OpBuilder &nested, Location loc) {
+        buffers.setAligned(true);
+        OnePass(nested, group, layout, schedule, buffers).emit(nested);
+        buffers.setAligned(false);
+        scf::YieldOp::create(nested, loc);
+      },
+      [&](OpBuilder &nested, Location loc) {
+        result =
+            emitTwoPass(nested, group, getTwoPassInstead(group, schedule, chip),
+                        chip, buffers);
+        scf::YieldOp::create(nested, loc);
+      });
+  return result;
 }
 
-LogicalResult mlir::bngrad::emitOnePass(RewriterBase &rewriter,
+LogicalResult mlir::bngrad::emitOnePass(OpBuilder &b,
                                         const ScheduledGroup &group,
                                         const GpuSchedule &schedule,
                                         const CudaChip &chip,
@@ -484,10 +491,10 @@ LogicalResult mlir::bngrad::emitOnePass(RewriterBase &rewriter,
   if (failed(layout)) {
     emitMissed(first, "bngrad-apply-schedule",
                "two passes instead of one: " + reason);
-    return emitTwoPass(rewriter, group,
-                       getTwoPassInstead(group, schedule, chip), chip, buffers);
+    return emitTwoPass(b, group, getTwoPassInstead(group, schedule, chip), chip,
+                       buffers);
   }
   if (failed(layout->verifySharedMemory(schedule, chip, reason)))
     return first.emitOpError() << reason;
-  return emitAligned(rewriter, group, *layout, schedule, chip, buffers);
+  return emitAligned(b, group, *layout, schedule, chip, buffers);
 }

@@ -413,11 +413,11 @@ void TwoPass::emit(OpBuilder &b) {
     buffers.free(b, memref);
 }
 
-LogicalResult mlir::bngrad::emitTwoPass(RewriterBase &rewriter,
+LogicalResult mlir::bngrad::emitTwoPass(OpBuilder &b,
                                         const ScheduledGroup &group,
                                         const GpuSchedule &schedule,
                                         const CudaChip &chip,
                                         DeviceBuffers &buffers) {
-  TwoPass(rewriter, group, chip, schedule, buffers).emit(rewriter);
+  TwoPass(b, group, chip, schedule, buffers).emit(b);
   return success();
 }
