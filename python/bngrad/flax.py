@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,20 +26,30 @@ _COVERED = ("float16", "bfloat16", "float32", "float64")
 
 def _find_feature_dims(axis, rank):
     """Those of flax's `axis`; None: it is no dim."""
-    axes = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    try:
+        axes = [operator.index(each) for each in (axis if isinstance(axis, Iterable) else (axis,))]
+    except TypeError:
+        return None
     if any(not -rank <= each < rank for each in axes):
         return None
-    return tuple(sorted({int(each) % rank for each in axes}))
+    return tuple(sorted({each % rank for each in axes}))
+
+
+def _is_number(value):
+    """Whether a value is known, finite and not negative."""
+    try:
+        return not isinstance(value, jax.core.Tracer) and 0 <= float(value) < math.inf
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_covered(module, x):
     """Whether the gradient of batch normalization is that of bngrad.jax. Flax computes
     the others, and reports errors."""
     types = (x.dtype, module.dtype, module.param_dtype)
-    is_known = not isinstance(module.epsilon, jax.core.Tracer)
     return (bool(_find_feature_dims(module.axis, x.ndim))
             and all(jnp.dtype(type).name in _COVERED for type in types if type is not None)
-            and is_known and 0 <= float(module.epsilon) < math.inf)
+            and _is_number(module.epsilon))
 
 
 def _normalize(module, x, scale, bias, statistics, mask, axis_name):

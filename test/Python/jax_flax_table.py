@@ -99,6 +99,17 @@ def assert_like(ours, theirs, tolerance=1e-5):
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale)
 
 
+def assert_same_error(kind, **fields):
+    errors = []
+    for module in CLASSES[kind]:
+        with pytest.raises(Exception) as error:
+            layer = module(**fields) if kind == "linen" else module(3, rngs=nnx.Rngs(0), **fields)
+            x, _ = make_data()
+            layer.init(jax.random.key(0), x, False) if kind == "linen" else layer(x, False)
+        errors.append((error.type, str(error.value)))
+    assert errors[0] == errors[1]
+
+
 def compare(kind, x=None, weight=None, tolerance=1e-5, modes=(False, True), fields=(), **arguments):
     data = make_data()
     x, weight = data[0] if x is None else x, data[1] if weight is None else weight
@@ -165,14 +176,8 @@ def axis(kind):
     if kind == "nnx":
         # In training, flax cannot add the vectors of several axes to the running ones.
         compare(kind, modes=[True], fields={"axis": (1, 3), "num_features": 15})
-    x, _ = make_data()
-    for value in (4, (1, 7)):
-        for each in CLASSES[kind]:
-            with pytest.raises((IndexError, ValueError, TypeError)):
-                if kind == "linen":
-                    each(use_running_average=False, axis=value).init(jax.random.key(0), x)
-                else:
-                    each(3, axis=value, rngs=nnx.Rngs(0))(x)
+    for value in (4, (1, 7), 1.5, (0, None), "a", np.array(1)):
+        assert_same_error(kind, axis=value)
 
 
 @row("linen")
@@ -188,8 +193,10 @@ def momentum(kind):
 
 @row()
 def epsilon(kind):
-    for value in (0, np.float32(0.1), jnp.float32(1e-3), -0.01):
+    for value in (0, np.float32(0.1), jnp.float32(1e-3), -0.01, np.array([0.1, 0.2, 0.3], "float32")):
         compare(kind, fields={"epsilon": value})
+    for value in ("a", None, [0.1], np.ones(2)):
+        assert_same_error(kind, epsilon=value)
     x, weight = make_data()
 
     def traced(which, value):
@@ -391,8 +398,11 @@ def axis_index_groups(kind):
 
 @row()
 def x(kind):
-    """Arrays of numpy, of rank 1 to 5, and without elements."""
+    """Arrays of numpy, of rank 1 to 5, and without elements, and lists."""
     compare(kind, np.asarray(make_data()[0]))
+    layer = make(kind, 0, make_data()[0])
+    assert_like(*[layer.apply(layer.variables, x, use_running_average=False)
+                  for x in (make_data()[0].tolist(), make_data()[0])])
     for shape in ((3,), (6, 3), (4, 2, 3, 2, 3)):
         data = make_data(shape=shape)
         compare(kind, *data, modes=[True] if len(shape) == 1 else [False, True], tolerance=1e-4)

@@ -242,11 +242,11 @@ def one_running_statistic(rank, size):
             for module, expected in zip(modules, (message, "")):
                 with pytest.raises((ValueError, RuntimeError), match=expected):
                     module.train(is_training)(x)
-        # torch.nn.BatchNorm2d counts a batch before it fails.
-        assert modules[0].num_batches_tracked == 0
-        modules[1].num_batches_tracked.zero_()
-        modules[0].track_running_stats = modules[1].track_running_stats = False
-        compare(rank, size, *(module.train() for module in modules))
+        for module in modules:
+            module.train().track_running_stats = False
+            # PyTorch counts the batch before it raises the error.
+            module.num_batches_tracked.zero_()
+        compare(rank, size, *modules)
 
 
 @row

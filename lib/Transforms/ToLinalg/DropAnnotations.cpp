@@ -47,24 +47,22 @@ static StringRef getNamespace(Attribute attribute) {
 /// Shardy's attributes of an op, also in properties if it is unregistered.
 /// Those that name a mesh are before those that only name axes.
 static SmallVector<Attribute> getShardings(Operation *op) {
-  SmallVector<Attribute> attributes;
-  for (NamedAttribute attribute : op->getDiscardableAttrs())
-    attributes.push_back(attribute.getValue());
+  SmallVector<Attribute> withMesh, withoutMesh;
+  auto add = [&](NamedAttribute attribute) {
+    Attribute value = attribute.getValue();
+    if (getNamespace(value) != "sdy")
+      return;
+    std::string printed = print(value);
+    StringRef text = printed;
+    bool hasMesh = text.contains("@") || text.contains("mesh<");
+    (hasMesh ? withMesh : withoutMesh).push_back(value);
+  };
+  llvm::for_each(op->getDiscardableAttrs(), add);
   if (auto properties =
           dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
-    for (NamedAttribute attribute : properties)
-      attributes.push_back(attribute.getValue());
-  llvm::erase_if(attributes, [](Attribute attribute) {
-    return getNamespace(attribute) != "sdy";
-  });
-  llvm::stable_sort(attributes, [](Attribute lhs, Attribute rhs) {
-    auto hasMesh = [](Attribute attribute) {
-      std::string text = print(attribute);
-      return StringRef(text).contains("@") || StringRef(text).contains("mesh<");
-    };
-    return hasMesh(lhs) && !hasMesh(rhs);
-  });
-  return attributes;
+    llvm::for_each(properties, add);
+  llvm::append_range(withMesh, withoutMesh);
+  return withMesh;
 }
 
 /// Whether `type` has bounds of its dynamic sizes as an encoding.

@@ -196,8 +196,7 @@ class SyncBatchNorm(_Norm):
         self._check_input_dim(input)
         self._check_running_statistics()
         if not self._is_synchronized():
-            # Not that of super(), which may be torch.nn.SyncBatchNorm's.
-            return _Norm.forward(self, input)
+            return super().forward(input)
         if input.device.type != "cpu":
             raise ValueError(
                 f"input: expected a tensor on the CPU, got {input.device}; "
@@ -347,6 +346,11 @@ def _check_module(module, name: str, factories) -> None:
             f"got {what}, which has its own {override}; give a factory for its "
             "class")
     if not _is_torchs(type(module)):
+        if torch.nn.SyncBatchNorm in _get_bases(type(module)):
+            raise ValueError(
+                f"expected batch norms that are no subclass of PyTorch's "
+                f"SyncBatchNorm, which DistributedDataParallel refuses on CPUs, "
+                f"got {what}; give a factory for its class")
         try:
             _derive(type(module))
         except Exception as error:
