@@ -17,7 +17,10 @@ namespace mlir::bngrad {
 /// cf.assert before each op, or before the op whose region takes no others.
 /// Where each compares two index values, these are the actual and the expected
 /// one. docs/ahead-of-time.md lists the ops.
-void addSizeChecks(func::FuncOp function);
+///
+/// Errors: a diagnostic and failure for an indexing map with a divisor that is
+///         not a positive constant.
+LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
