@@ -68,7 +68,7 @@ static LogicalResult verifyOp(Operation *op) {
   // Upstream folds loads from the buffer to elements of the tensor.
   auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op);
   if (toBuffer && !toBuffer.getReadOnly() && isWritten(toBuffer.getBuffer()))
-    return toBuffer.emitError(
+    return toBuffer.emitOpError(
         "expected the buffer of a tensor to be read only, got one that may be "
         "written to: use an allocation or a memref argument");
   return success();
