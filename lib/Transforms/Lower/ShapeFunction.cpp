@@ -13,6 +13,7 @@
 
 #include "BNGrad/Transforms/Lower/ShapeFunction.h"
 
+#include "IndexingMapChecks.h"
 #include "SizeChecks.h"
 #include "Utils/Utils.h"
 
@@ -398,8 +399,9 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
   if (failed(verifyReshapes(function)) ||
       failed(runOn(createLowerAffinePass())) ||
       failed(runOn(createGenerateRuntimeVerificationPass())) ||
-      failed(addSizeChecks(function)))
+      failed(addIndexingMapChecks(function)))
     return failure();
+  addSizeChecks(function);
   replaceChecks(function, emitError, errors);
   generatePaddings(function);
 

@@ -13,13 +13,10 @@
 
 #include "SizeChecks.h"
 
-#include "MapRanges.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -76,7 +73,6 @@ public:
   }
 
   void checkElementwise(Operation *op);
-  LogicalResult checkIndexingMaps(linalg::LinalgOp op);
   /// Checks sizes of memory that is not there yet.
   void checkNewSizes(ValueRange sizes);
   void checkSteps(ValueRange steps);
@@ -389,51 +385,6 @@ void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
                       " of dest to be that of source");
 }
 
-/// Checks where the maps of `op` lead. Upstream checks the first and the last
-/// iteration, which is enough for maps whose results are loops.
-LogicalResult SizeChecks::checkIndexingMaps(linalg::LinalgOp op) {
-  auto isChecked = [](AffineExpr expr) {
-    return isa<AffineDimExpr, AffineConstantExpr>(expr);
-  };
-  if (llvm::all_of(op.getIndexingMapsArray(), [&](AffineMap map) {
-        return llvm::all_of(map.getResults(), isChecked);
-      }))
-    return success();
-  SmallVector<IndexRange> loops;
-  Value isEmpty = arith::ConstantIntOp::create(b, loc, 0, 1);
-  for (const Range &loop : op.createLoopRanges(b, loc)) {
-    Value count = toValue(loop.size);
-    isEmpty = arith::OrIOp::create(
-        b, loc, isEmpty, compare(CmpIPredicate::sle, count, constant(0)));
-    loops.push_back(createLoopRange(b, loc, count));
-  }
-  for (OpOperand &operand : op->getOpOperands()) {
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
-      if (isChecked(expr))
-        continue;
-      std::optional<IndexRange> range = createRange(b, loc, expr, loops);
-      if (!range)
-        return op->emitError()
-               << "expected divisors in the indexing map of operand "
-               << operand.getOperandNumber()
-               << " to be positive constants, got " << AffineMapAttr::get(map);
-      std::string name = llvm::formatv("index of dim {0} of operand {1}", dim,
-                                       operand.getOperandNumber());
-      cf::AssertOp::create(
-          b, loc, arith::OrIOp::create(b, loc, isEmpty, range->isKnown),
-          "expected each number in the computation of the " + name +
-              " to be at most 2^56");
-      Value last = subtract(sizeOf(operand.get(), dim), constant(1));
-      verifyNotNegative(select(isEmpty, constant(0), range->least),
-                        "least " + name);
-      verify(CmpIPredicate::sle, select(isEmpty, last, range->greatest), last,
-             "expected greatest " + name + " to be at most");
-    }
-  }
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // Buffers
 //===----------------------------------------------------------------------===//
@@ -614,13 +565,10 @@ void SizeChecks::check(VectorTransferOpInterface op) {
   }
 }
 
-LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
+void mlir::bngrad::addSizeChecks(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
-  for (Operation *op : ops) {
-    if (auto loops = dyn_cast<linalg::LinalgOp>(op))
-      if (failed(SizeChecks(op).checkIndexingMaps(loops)))
-        return failure();
+  for (Operation *op : ops)
     llvm::TypeSwitch<Operation *>(op)
         .Case<tensor::ConcatOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp,
               tensor::InsertSliceOp, tensor::ParallelInsertSliceOp,
@@ -649,6 +597,4 @@ LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
           if (OpTrait::hasElementwiseMappableTraits(other))
             SizeChecks(other).checkElementwise(other);
         });
-  }
-  return success();
 }
