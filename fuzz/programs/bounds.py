@@ -167,6 +167,54 @@ def case_written_index(random):
     return Case([source, index, dest], 0 <= index.array[0] < 4)
 
 
+def case_map(random):
+    """Whose least and greatest index are those of different corners."""
+    loops = Buffer([int(random.integers(0, 5)), int(random.integers(0, 5))], random)
+    source = Buffer([random.integers(0, 9)], random)
+    (rows, columns), size = loops.array.shape, source.array.size
+    return Case([source, loops], rows * columns == 0 or (columns <= 4 and rows + 2 < size))
+
+
+def case_remainder(random):
+    source, dest = Buffer([random.integers(1, 6)], random), Buffer([random.integers(0, 9)], random)
+    indices = [3 * i % 5 for i in range(dest.array.size)]
+    # Remainders of several quotients count as all.
+    most = 4 if dest.array.size > 2 else max(indices, default=0)
+    return Case([source, dest], dest.array.size == 0 or most < source.array.size)
+
+
+def case_pad(random):
+    source, dest = Buffer([random.integers(0, 4)], random), Buffer([random.integers(0, 9)], random)
+    low, high = small(random), small(random)
+    if random.random() < 0.4:
+        low = int(random.integers(0, 4))
+        high = dest.array.size - source.array.size - low
+    return Case([source, dest, low, high],
+                low >= 0 and high >= 0 and source.array.size + low + high == dest.array.size)
+
+
+def case_reshape(random):
+    """To a rank that only the call knows, of which the program expects 2."""
+    source, dest = Buffer([random.integers(0, 7)], random), Buffer([], random)
+    shape = Buffer([int(random.choice([1, 2, 2, 2, 3]))], random, np.int64)
+    shape.array[:] = [small(random) for _ in shape.array]
+    if len(shape.array) == 2 and random.random() < 0.6:
+        shape.array[1] = source.array.size // max(int(shape.array[0]), 1)
+    shape.before[:] = shape.memory
+    i, k = int(random.integers(-1, 3)), int(random.integers(-1, 4))
+    sizes = [int(size) for size in shape.array]
+    valid = len(sizes) == 2 and sizes[0] * sizes[1] == source.array.size and 0 <= i < sizes[0] and 0 <= k < sizes[1]
+    return Case([source, shape, dest, i, k], valid)
+
+
+def case_wrapped(random):
+    """The index is a product that wraps, modulo 2^64."""
+    source, dest = Buffer([random.integers(1, 6)], random), Buffer([], random)
+    i = small(random)
+    index = (max(i, 0) * (2**61 + 1) + 2**63) % 2**64 - 2**63
+    return Case([source, dest, i], 0 <= index < source.array.size)
+
+
 TEMPLATES = [
     Template("materialize", """
 func.func @NAME(%a: memref<?xf32>, %b: memref<?xf32>) {
@@ -313,6 +361,52 @@ func.func @NAME(%a: !s, %b: memref<f32>, %i: index) {
   memref.store %x, %b[] : memref<f32>
   return
 }""", case_collapse),
+    Template("map", """
+func.func @NAME(%a: memref<?xf32>, %b: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, k) -> (i - k + 3)>, affine_map<(i, k) -> (i, k)>],
+                  iterator_types = ["parallel", "parallel"]} ins(%a : memref<?xf32>) outs(%b : memref<?x?xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    linalg.yield %x : f32
+  }
+  return
+}""", case_map, lambda a: [a[0].array, np.array([[a[0].array[i - k + 3] for k in range(a[1].array.shape[1])]
+                                                 for i in range(a[1].array.shape[0])]).reshape(a[1].array.shape)]),
+    Template("wrapping_map", """
+func.func @NAME(%a: memref<?xf32>, %b: memref<?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> ((i * 3) mod 5)>, affine_map<(i) -> (i)>],
+                  iterator_types = ["parallel"]} ins(%a : memref<?xf32>) outs(%b : memref<?xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    linalg.yield %x : f32
+  }
+  return
+}""", case_remainder, lambda a: [a[0].array, np.array([a[0].array[3 * i % 5] for i in range(a[1].array.size)])]),
+    Template("pad", """
+func.func @NAME(%a: tensor<?xf32>, %b: memref<?xf32>, %low: index, %high: index) {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %a low[%low] high[%high] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  bufferization.materialize_in_destination %p in restrict writable %b : (tensor<?xf32>, memref<?xf32>) -> ()
+  return
+}""", case_pad, lambda a: [a[0].array, np.pad(a[0].array, (a[2], a[3]))]),
+    Template("reshape", """
+func.func @NAME(%a: memref<?xf32>, %shape: memref<?xi64>, %b: memref<f32>, %i: index, %k: index) {
+  %r = memref.reshape %a(%shape) : (memref<?xf32>, memref<?xi64>) -> memref<*xf32>
+  %c = memref.cast %r : memref<*xf32> to memref<?x?xf32>
+  %x = memref.load %c[%i, %k] : memref<?x?xf32>
+  memref.store %x, %b[] : memref<f32>
+  return
+}""", case_reshape, lambda a: [a[0].array, a[1].array, a[0].array.reshape(a[1].array)[a[3], a[4]]]),
+    Template("wrapped", """
+func.func @NAME(%a: memref<?xf32>, %b: memref<f32>, %i: index) {
+  %zero = arith.constant 0 : index
+  %0 = arith.maxsi %i, %zero : index
+  %1 = affine.apply affine_map<()[s] -> (s * 2305843009213693953)>()[%0]
+  %x = memref.load %a[%1] : memref<?xf32>
+  memref.store %x, %b[] : memref<f32>
+  return
+}""", case_wrapped),
     Template("loaded_index", """
 func.func @NAME(%a: memref<4xf32>, %index: memref<1xi64>, %b: memref<1xf32>) {
   %c0 = arith.constant 0 : index

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Compiler/Compiler.h"
+#include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -54,6 +56,24 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   return failure(result.wasInterrupted());
 }
 
+/// Reports an op that nothing lowers as it is meant.
+static LogicalResult verifyOp(Operation *op) {
+  // Its lowering calls a library of MLIR's, which nothing is linked with.
+  bool prints = isa<vector::PrintOp>(op);
+  if (!op->isRegistered() || prints)
+    return emitError(op->getLoc())
+           << "expected "
+           << (prints ? "no op that prints" : "an op of a registered dialect")
+           << ", got '" << op->getName() << "'";
+  // Upstream folds loads from the buffer to elements of the tensor.
+  auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op);
+  if (toBuffer && !toBuffer.getReadOnly() && isWritten(toBuffer.getBuffer()))
+    return toBuffer.emitOpError(
+        "expected the buffer of a tensor to be read only, got one that may be "
+        "written to: use an allocation or a memref argument");
+  return success();
+}
+
 /// Checks the functions that remain after inlining.
 static LogicalResult verifyFunctions(ModuleOp module) {
   SetVector<Operation *> active;
@@ -87,16 +107,7 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module,
   if (failed(pm.run(module)))
     return failure();
   // An op is reported before those of its regions.
-  WalkResult unknown = module.walk<WalkOrder::PreOrder>([](Operation *op) {
-    // Its lowering calls a library of MLIR's, which nothing is linked with.
-    bool prints = isa<vector::PrintOp>(op);
-    if (op->isRegistered() && !prints)
-      return WalkResult::advance();
-    emitError(op->getLoc())
-        << "expected "
-        << (prints ? "no op that prints" : "an op of a registered dialect")
-        << ", got '" << op->getName() << "'";
-    return WalkResult::interrupt();
-  });
+  WalkResult unknown = module.walk<WalkOrder::PreOrder>(
+      [](Operation *op) -> WalkResult { return verifyOp(op); });
   return failure(unknown.wasInterrupted() || failed(verifyFunctions(module)));
 }

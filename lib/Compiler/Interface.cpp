@@ -129,8 +129,7 @@ static LogicalResult verifyType(func::FuncOp function, StringRef what,
          << type;
 }
 
-/// Whether a function may write to `buffer`.
-static bool isWritten(Value buffer) {
+bool mlir::bngrad::isWritten(Value buffer) {
   return llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (auto view = dyn_cast<ViewLikeOpInterface>(user);

@@ -169,6 +169,15 @@ size_t NestingScanner::find() {
   return StringRef::npos;
 }
 
+/// What a scanner of text finds.
+static constexpr StringLiteral kTextKinds = "brackets, aliases and operators";
+
+static std::string describeError(StringRef what) {
+  return ("expected " + what + " to be nested at most " + Twine(kMostNesting) +
+          " deep, got more")
+      .str();
+}
+
 /// Checks the nesting that is visible in the bytes. limitNesting() makes the
 /// reader check encoded attributes and types.
 static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
@@ -179,11 +188,8 @@ static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
                                          line, column));
   };
   auto fail = [&](StringRef what, size_t line, size_t column) {
-    return report(line, column)
-           << "expected " << what << " to be nested at most " << kMostNesting
-           << " deep, got more";
+    return report(line, column) << describeError(what);
   };
-  constexpr StringLiteral textKinds = "brackets, aliases and operators";
   if (isBytecode(buffer)) {
     if (hasExcessEntries(text))
       return report(0, 0) << "expected as many attributes and types in groups "
@@ -194,7 +200,7 @@ static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
     forEachText(text, [&](StringRef entry) {
       isTooDeep = isTooDeep || NestingScanner(entry).find() != StringRef::npos;
     });
-    return isTooDeep ? fail(textKinds, 0, 0) : success();
+    return isTooDeep ? fail(kTextKinds, 0, 0) : success();
   }
   size_t place = NestingScanner(text).find();
   if (place == StringRef::npos)
@@ -202,7 +208,7 @@ static LogicalResult verifyNesting(llvm::MemoryBufferRef buffer,
   StringRef before = text.take_front(place);
   size_t line = before.count('\n') + 1;
   size_t column = place - (before.rfind('\n') + 1) + 1;
-  return fail(textKinds, line, column);
+  return fail(kTextKinds, line, column);
 }
 
 OwningOpRef<ModuleOp>
@@ -232,4 +238,11 @@ LogicalResult mlir::bngrad::verifyNesting(llvm::MemoryBufferRef buffer,
   Block block;
   (void)readBytecodeFile(buffer, &block, config);
   return failure(isTooDeep);
+}
+
+LogicalResult mlir::bngrad::verifyNesting(StringRef text, std::string &reason) {
+  if (NestingScanner(text).find() == StringRef::npos)
+    return success();
+  reason = describeError(kTextKinds);
+  return failure();
 }

@@ -42,6 +42,12 @@
 // REDEFINE: %{file} = print
 // REDEFINE: %{message} = 2:3: expected no op that prints, got 'vector.print'
 // RUN: %{run}
+// REDEFINE: %{file} = written_buffer
+// REDEFINE: %{message} = 3:8: 'bufferization.to_buffer' op expected the buffer of a tensor to be read only, got one that may be written to: use an allocation or a memref argument
+// RUN: %{run}
+// REDEFINE: %{file} = assert
+// REDEFINE: %{message} = 5:3: expected the condition of cf.assert to follow from the arguments, got one that depends on memory that the function writes
+// RUN: %{run}
 // REDEFINE: %{file} = call
 // REDEFINE: %{message} = expected ops that need the libraries of C and mathematics only, got a call of 'elsewhere'
 // RUN: %{fails} "%t/call.mlir: %{message}" bngrad-compile %t/call.mlir -o %t/out.o
@@ -151,6 +157,21 @@ func.func @f(%a: vector<2xf32>) {
 //--- print.mlir
 func.func @f(%a: f32) {
   vector.print %a : f32
+  return
+}
+//--- written_buffer.mlir
+func.func @f(%a: tensor<f32>) {
+  %0 = arith.constant 1.0 : f32
+  %1 = bufferization.to_buffer %a : tensor<f32> to memref<f32>
+  memref.store %0, %1[] : memref<f32>
+  return
+}
+//--- assert.mlir
+func.func @f(%a: memref<i1>) {
+  %0 = arith.constant true
+  memref.store %0, %a[] : memref<i1>
+  %1 = memref.load %a[] : memref<i1>
+  cf.assert %1, "expected it to be true"
   return
 }
 //--- call.mlir

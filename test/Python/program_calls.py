@@ -215,6 +215,7 @@ WRONG_PROGRAMS = [
     ("func.func @f() { return }\nfunc.func @g() { return }", {}, "expected entry to be one of @f, @g, got none"),
     ("func.func @f() { return }", {"entry": "h"}, "expected entry to be a function with a body (@f), got @h"),
     ("func.func @f() { return }", {"schedule": "fast"}, "schedule: "),
+    ("func.func @f() { return }", {"schedule": "[" * 30000}, "schedule: expected brackets, aliases and operators to be"),
     ("func.func @f() { return }", {"target": "cuda:sm_12"}, "target: "),
     ("func.func @f(%x: tensor<2xcomplex<f32>>) { return }", {}, "expected argument 0 of @f to be a ranked tensor"),
     ("func.func @f() { \"other.op\"() : () -> () return }", {}, "expected an op of a registered dialect"),

@@ -110,8 +110,11 @@ def test_passes_are_those_of_the_tool(flags, pipeline, tmp_path):
      "--canonicalize=max-iterations=x: expected options of --canonicalize, got 'max-iterations=x'"),
     ("builtin.module(nothing)", "'nothing' does not refer to a registered pass or pass pipeline"),
     ("builtin.module(canonicalize", "passes: "),
+    ("builtin.module(" * 30000 + ")" * 30000, "passes: expected brackets, aliases and operators to be nested at most 256"),
+    (["--bngrad-cpu-pipeline=schedule=" + "[" * 30000],
+     "--bngrad-cpu-pipeline: expected brackets, aliases and operators to be nested at most 256 deep, got more"),
     ("func.func(canonicalize)", "expected passes on builtin.module, got 'func.func'"),
-])
+], ids=lambda value: str(value)[:40])
 def test_wrong_passes(passes, text, capfd):
     with pytest.raises(bngrad.CompileError) as caught:
         bngrad.opt(GRADIENT, passes)

@@ -1,4 +1,4 @@
-"""Runs each tool on bytecode of every kind that is nested deeply.
+"""Runs each tool on bytecode of every kind, and on options, that are nested deeply.
 
 Usage: nesting.py FOLDER
 """
@@ -46,3 +46,14 @@ for tool, options in [("bngrad-opt", opt_options), ("bngrad-runner", ())]:
             "as it declares, got more\n"), result
     result = run(tool, make("excess", 1), *options)
     assert "groups" not in result.stderr, result
+
+text = folder / "input.mlir"
+text.write_text("func.func @f() {\n  return\n}\n")
+for command, name in [(("bngrad-opt", "--pass-pipeline=" + "builtin.module(" * 5000 + ")" * 5000), "--pass-pipeline"),
+                      (("bngrad-opt", "--bngrad-cpu-pipeline=schedule=" + "[" * 30000), "--bngrad-cpu-pipeline"),
+                      (("bngrad-runner", "--schedule=" + "[" * 30000), "--schedule"),
+                      (("bngrad-compile", "-o", str(folder / "out.o"), "--schedule=" + "[" * 30000), "--schedule")]:
+    result = subprocess.run([*command, str(text)], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1 and result.stderr == (
+        f"{command[0]}: error: {name}: expected brackets, aliases and operators to be nested at most {LIMIT} deep, got "
+        "more\n"), (name, result.stderr[:300])

@@ -73,6 +73,12 @@ int main(int argc, char **argv) {
   mlir::bngrad::registerAllPasses();
   llvm::InitLLVM initialized(argc, argv);
   llvm::cl::SetVersionPrinter(printVersion);
+  for (StringRef argument : ArrayRef(argv, argc).drop_front()) {
+    std::string reason;
+    if (failed(mlir::bngrad::verifyNesting(argument, reason)))
+      return asMainReturnCode(
+          reportError(argument.split('=').first + ": " + reason));
+  }
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "BNGrad optimizer: gradients of batch normalization\n",
       registry);

@@ -284,13 +284,16 @@ LogicalResult PlainProgram::build() {
            << "--check: expected a function of one block, got "
            << function.getBody().getBlocks().size();
   WalkResult nested = function.walk([&](Operation *op) {
+    if (!isa<GradientOpInterface>(op))
+      return WalkResult::advance();
     Operation *parent = op->getParentOp();
-    if (!isa<GradientOpInterface>(op) || parent == function ||
-        hasBoundedRegions(parent))
+    while (parent != function && hasBoundedRegions(parent))
+      parent = parent->getParentOp();
+    if (parent == function)
       return WalkResult::advance();
     op->emitError() << "--check: expected gradients outside of regions, or in "
-                       "those of scf.if, index_switch, execute_region, for and "
-                       "while, got one in '"
+                       "those of scf.if, index_switch, for, while and an "
+                       "execute_region of one block, got one in '"
                     << parent->getName() << "'";
     return WalkResult::interrupt();
   });

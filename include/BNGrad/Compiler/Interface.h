@@ -52,6 +52,9 @@ struct Entry {
 /// `@name`, on one line whatever is in `name`, and not too long for one.
 std::string printSymbol(StringRef name);
 
+/// Whether the function of `buffer` may write to it.
+bool isWritten(Value buffer);
+
 /// Makes `entries` the public functions of `module`, under their names in C.
 /// Without entries, `module` is as it was.
 ///

@@ -30,6 +30,12 @@ OwningOpRef<ModuleOp> parseModule(std::unique_ptr<llvm::MemoryBuffer> buffer,
 /// Errors: a diagnostic at the place in the buffer, for nesting only.
 LogicalResult verifyNesting(llvm::MemoryBufferRef buffer, MLIRContext *context);
 
+/// Checks the nesting of an attribute, a pipeline or options of a pass that
+/// upstream is going to parse.
+///
+/// Errors: failure, and one line `reason`.
+LogicalResult verifyNesting(StringRef text, std::string &reason);
+
 } // namespace mlir::bngrad
 
 #endif // BNGRAD_DIALECT_NESTING_H

@@ -9,6 +9,7 @@
 #include "ProgramLibrary.h"
 #include "Source.h"
 
+#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -39,6 +40,9 @@ static LogicalResult addPass(OpPassManager &pm, StringRef flag,
   if (!entry)
     return source.emitError(
         "expected a pass such as --bngrad-decompose, got '" + flag + "'");
+  std::string reason;
+  if (failed(verifyNesting(options, reason)))
+    return source.emitError("--" + name + ": " + reason);
   LogicalResult result =
       entry->addToPipeline(pm, options, [&](const Twine &message) {
         // LLVM's parser of options prints to standard error alone.
@@ -54,6 +58,8 @@ static LogicalResult addPass(OpPassManager &pm, StringRef flag,
 static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
                                  Source &source) {
   std::string error;
+  if (failed(verifyNesting(pipeline, error)))
+    return source.emitError("passes: " + error);
   llvm::raw_string_ostream os(error);
   FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, os);
   if (failed(parsed))

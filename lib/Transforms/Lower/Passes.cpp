@@ -90,7 +90,7 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // Phases take pointers and sizes, not descriptors.
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());
-  pm.addPass(createBNGradDropUnsignedWrapPass());
+  pm.addPass(createBNGradDefineValuesPass());
   pm.addPass(createBNGradGuardDivisionsPass());
   pm.addPass(createBNGradLoopAnnotationsPass());
 }
@@ -153,7 +153,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createGpuToLLVMConversionPass());
   // Of kernels as well.
-  pm.addPass(createBNGradDropUnsignedWrapPass());
+  pm.addPass(createBNGradDefineValuesPass());
   pm.addPass(createBNGradGuardDivisionsPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   GpuModuleToBinaryPassOptions binary;

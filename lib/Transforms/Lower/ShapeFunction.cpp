@@ -13,6 +13,7 @@
 
 #include "BNGrad/Transforms/Lower/ShapeFunction.h"
 
+#include "IndexingMapChecks.h"
 #include "SizeChecks.h"
 #include "Utils/Utils.h"
 
@@ -21,6 +22,7 @@
 #include "BNGrad/Transforms/Lower/Status.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -51,6 +53,9 @@ using namespace mlir::bngrad;
 /// On ops of reports, while a shape function is made.
 static constexpr StringLiteral kReportAttrName = "bngrad.report";
 
+/// On cf.assert of the program and on its report.
+static constexpr StringLiteral kAssertAttrName = "bngrad.assert";
+
 /// Replaces each run-time check of `function` by a report.
 static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
                           std::vector<SizeError> &errors) {
@@ -60,14 +65,16 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
     OpBuilder b(op);
     Location loc = op.getLoc();
     Value sizes[2];
+    bool isOfProgram = op->hasAttr(kAssertAttrName);
     if (auto compare = op.getArg().getDefiningOp<arith::CmpIOp>();
-        compare && compare.getLhs().getType().isIndex()) {
+        !isOfProgram && compare && compare.getLhs().getType().isIndex()) {
       sizes[0] = compare.getLhs();
       sizes[1] = compare.getRhs();
     }
     // Upstream puts the op and its location around the message of the check.
     StringRef message = op.getMsg();
-    if (size_t start = message.find("\n^ "); start != StringRef::npos)
+    if (size_t start = message.find("\n^ ");
+        !isOfProgram && start != StringRef::npos)
       message = message.substr(start + 3).split('\n').first;
     int64_t number = errors.size();
     bool hasSizes = sizes[0] != nullptr;
@@ -88,6 +95,8 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
       emitError(nested, loc, number, toI64(sizes[0]), toI64(sizes[1]));
       nested.getInsertionBlock()->walk([&](Operation *report) {
         report->setAttr(kReportAttrName, nested.getUnitAttr());
+        if (isOfProgram)
+          report->setAttr(kAssertAttrName, nested.getUnitAttr());
       });
       scf::YieldOp::create(nested, loc);
     });
@@ -290,21 +299,39 @@ bool Writes::remove() {
   return true;
 }
 
+/// Reports a cf.assert that the program alone could evaluate.
+static LogicalResult emitAssertError(Location loc) {
+  return emitError(loc, "expected the condition of cf.assert to follow from "
+                        "the arguments, got one that depends on memory that "
+                        "the function writes");
+}
+
+/// Whether the block of the report `op` has an op with the attribute `name`.
+static bool hasReport(scf::IfOp op, StringRef name) {
+  return llvm::any_of(op.thenBlock()->without_terminator(),
+                      [&](Operation &in) { return in.hasAttr(name); });
+}
+
 /// Removes the reports of `function` that depend on data that it writes. False
 /// if the sizes of its results do.
-static bool removeUnknownReports(func::FuncOp function) {
+///
+/// Errors: a diagnostic and failure for a condition of the program.
+static FailureOr<bool> removeUnknownReports(func::FuncOp function) {
   SmallVector<scf::IfOp> reports;
   function.walk([&](scf::IfOp op) {
-    if (llvm::any_of(op.thenBlock()->without_terminator(),
-                     [](Operation &in) { return in.hasAttr(kReportAttrName); }))
+    if (hasReport(op, kReportAttrName))
       reports.push_back(op);
   });
   Writes writes(function);
   if (!writes.areThereAny())
     return true;
-  for (scf::IfOp op : reports)
-    if (writes.decideOn(op))
-      op.erase();
+  for (scf::IfOp op : reports) {
+    if (!writes.decideOn(op))
+      continue;
+    if (hasReport(op, kAssertAttrName))
+      return emitAssertError(op.getLoc());
+    op.erase();
+  }
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     if (llvm::any_of(op.getOperands(),
                      [&](Value size) { return writes.decideOn(size); }))
@@ -364,9 +391,16 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     pm.addPass(std::move(pass));
     return pm.run(function);
   };
+  std::optional<Location> firstAssert;
+  function.walk([&](cf::AssertOp op) {
+    op->setAttr(kAssertAttrName, UnitAttr::get(op.getContext()));
+    if (!firstAssert)
+      firstAssert = op.getLoc();
+  });
   if (failed(verifyDimIndices(function)) ||
       failed(runOn(createLowerAffinePass())) ||
-      failed(runOn(createGenerateRuntimeVerificationPass())))
+      failed(runOn(createGenerateRuntimeVerificationPass())) ||
+      failed(addIndexingMapChecks(function)))
     return failure();
   addSizeChecks(function);
   replaceChecks(function, emitError, errors);
@@ -381,13 +415,18 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
       failed(runOn(createConvertLinalgToLoopsPass())) ||
       failed(runOn(createCanonicalizerPass())))
     return failure();
-  if (!removeUnknownReports(function))
-    return false;
-  if (failed(runOn(createCanonicalizerPass())))
+  FailureOr<bool> isKnown = removeUnknownReports(function);
+  if (failed(isKnown) || (*isKnown && failed(runOn(createCanonicalizerPass()))))
     return failure();
-  if (!Writes(function).remove())
+  if (!*isKnown || !Writes(function).remove()) {
+    if (firstAssert)
+      return emitAssertError(*firstAssert);
     return false;
-  function.walk([](Operation *op) { op->removeAttr(kReportAttrName); });
+  }
+  function.walk([](Operation *op) {
+    op->removeAttr(kReportAttrName);
+    op->removeAttr(kAssertAttrName);
+  });
 
   OpBuilder b(function.getContext());
   for (func::ReturnOp op : function.getOps<func::ReturnOp>()) {

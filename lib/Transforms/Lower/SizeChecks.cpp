@@ -32,9 +32,6 @@ using namespace mlir::bngrad;
 
 using arith::CmpIPredicate;
 
-/// More elements than any memory has; sums of a few do not overflow.
-static constexpr int64_t kMostElements = int64_t(1) << 56;
-
 namespace {
 /// The first and the last element of a buffer, from its aligned pointer.
 struct Extent {
@@ -124,6 +121,12 @@ private:
            "expected " + what + " to be at least");
   }
   Value multiply(ValueRange sizes);
+  Value multiply(Value product, Value size);
+  /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
+  Value multiplyAll(Value count, function_ref<Value(Value)> getSize);
+  void verifySum(ValueRange sizes, const Twine &what);
+  Value countElements(Value shaped);
+  Value loadSize(Value shape, Value i);
   std::pair<Value, Value> multiplySigned(Value lhs, Value rhs);
 
   template <typename Op> void checkExpandShape(Op op);
@@ -140,15 +143,37 @@ private:
 };
 } // namespace
 
-/// The product of `sizes` without a sign; the greatest number if it is more.
+/// The product without a sign; the greatest number if it is more.
+Value SizeChecks::multiply(Value product, Value size) {
+  auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
+  Value fits = compare(CmpIPredicate::eq, next.getHigh(), constant(0));
+  return select(fits, next.getLow(), constant(-1));
+}
+
 Value SizeChecks::multiply(ValueRange sizes) {
-  Value product = constant(1), zero = constant(0), overflow = constant(-1);
-  for (Value size : sizes) {
-    auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
-    Value fits = compare(CmpIPredicate::eq, next.getHigh(), zero);
-    product = select(fits, next.getLow(), overflow);
-  }
+  Value product = constant(1);
+  for (Value size : sizes)
+    product = multiply(product, size);
   return product;
+}
+
+Value SizeChecks::multiplyAll(Value count, function_ref<Value(Value)> getSize) {
+  auto loop =
+      scf::ForOp::create(b, loc, constant(0), count, constant(1), constant(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value size = getSize(loop.getInductionVar());
+  scf::YieldOp::create(b, loc, multiply(loop.getRegionIterArg(0), size));
+  return loop.getResult(0);
+}
+
+/// Checks that `sizes`, which are not negative, have a sum.
+void SizeChecks::verifySum(ValueRange sizes, const Twine &what) {
+  Value room = constant(std::numeric_limits<int64_t>::max());
+  for (Value size : sizes.drop_back())
+    room = subtract(room, size);
+  verify(CmpIPredicate::ule, sizes.back(), room,
+         "expected " + what + " to be at most");
 }
 
 /// The product, and whether it has not overflowed. In i64, as upstream folds
@@ -170,6 +195,7 @@ std::pair<Value, Value> SizeChecks::multiplySigned(Value lhs, Value rhs) {
 //===----------------------------------------------------------------------===//
 
 void SizeChecks::check(tensor::ConcatOp op) {
+  SmallVector<Value> sizes;
   Value first = op.getInputs().front();
   for (auto [i, input] : llvm::enumerate(op.getInputs().drop_front()))
     for (int64_t dim : llvm::seq(op.getRank()))
@@ -177,6 +203,12 @@ void SizeChecks::check(tensor::ConcatOp op) {
         verifyEqual(sizeOf(input, dim), sizeOf(first, dim),
                     "expected size of dim " + Twine(dim) + " of input " +
                         Twine(i + 1) + " to be that of input 0");
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    sizes.push_back(sizeOf(input, op.getDim()));
+    if (i > 0)
+      verifySum(sizes,
+                "size of dim " + Twine(op.getDim()) + " of input " + Twine(i));
+  }
 }
 
 template <typename Op> void SizeChecks::checkExpandShape(Op op) {
@@ -248,10 +280,14 @@ void SizeChecks::check(tensor::PadOp op) {
        llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
     verifyNotNegative(toValue(low), "low padding of dim " + Twine(dim));
     verifyNotNegative(toValue(high), "high padding of dim " + Twine(dim));
+    Value size = sizeOf(op.getSource(), dim);
+    verifySum({size, toValue(low)}, "low padding of dim " + Twine(dim));
+    verifySum({size, toValue(low), toValue(high)},
+              "high padding of dim " + Twine(dim));
     if (!op.getResultType().isDynamicDim(dim))
       verifyEqual(
           arith::AddIOp::create(
-              b, loc, sizeOf(op.getSource(), dim),
+              b, loc, size,
               arith::AddIOp::create(b, loc, toValue(low), toValue(high))),
           constant(op.getResultType().getDimSize(dim)),
           "expected padded size of dim " + Twine(dim) +
@@ -259,30 +295,60 @@ void SizeChecks::check(tensor::PadOp op) {
   }
 }
 
-template <typename Op> void SizeChecks::checkReshape(Op op) {
-  auto source = cast<ShapedType>(op.getSource().getType());
-  auto shape = cast<ShapedType>(op.getShape().getType());
-  if (!source.hasRank() || shape.isDynamicDim(0))
-    return;
-  SmallVector<Value> from, to;
-  for (int64_t dim : llvm::seq(source.getRank()))
-    from.push_back(sizeOf(op.getSource(), dim));
-  auto result = cast<ShapedType>(op.getResult().getType());
-  for (int64_t i : llvm::seq(shape.getDimSize(0))) {
-    Value size;
-    if (isa<MemRefType>(shape))
-      size = memref::LoadOp::create(b, loc, op.getShape(), constant(i));
-    else
-      size = tensor::ExtractOp::create(b, loc, op.getShape(), constant(i));
-    if (!size.getType().isIndex())
-      size = arith::IndexCastOp::create(b, loc, b.getIndexType(), size);
-    if (result.hasRank() && !result.isDynamicDim(i))
-      verifyEqual(size, constant(result.getDimSize(i)),
-                  "expected element " + Twine(i) +
-                      " of shape to be the size of the result type");
-    to.push_back(size);
+/// The number of elements of `shaped`.
+Value SizeChecks::countElements(Value shaped) {
+  auto type = cast<ShapedType>(shaped.getType());
+  if (type.hasRank()) {
+    SmallVector<Value> sizes;
+    for (int64_t dim : llvm::seq(type.getRank()))
+      sizes.push_back(sizeOf(shaped, dim));
+    return multiply(sizes);
   }
-  verifyEqual(multiply(to), multiply(from),
+  if (isa<BaseMemRefType>(type))
+    return multiplyAll(memref::RankOp::create(b, loc, shaped), [&](Value i) {
+      return memref::DimOp::create(b, loc, shaped, i).getResult();
+    });
+  return multiplyAll(tensor::RankOp::create(b, loc, shaped), [&](Value i) {
+    return tensor::DimOp::create(b, loc, shaped, i).getResult();
+  });
+}
+
+/// Element `i` of the operand `shape` of a reshape.
+Value SizeChecks::loadSize(Value shape, Value i) {
+  Value size;
+  if (isa<MemRefType>(shape.getType()))
+    size = memref::LoadOp::create(b, loc, shape, i);
+  else
+    size = tensor::ExtractOp::create(b, loc, shape, i);
+  if (!size.getType().isIndex())
+    size = arith::IndexCastOp::create(b, loc, b.getIndexType(), size);
+  return size;
+}
+
+template <typename Op> void SizeChecks::checkReshape(Op op) {
+  auto shape = cast<ShapedType>(op.getShape().getType());
+  auto result = cast<ShapedType>(op.getResult().getType());
+  Value product;
+  if (shape.isDynamicDim(0)) {
+    product = multiplyAll(sizeOf(op.getShape(), 0), [&](Value i) {
+      Value size = loadSize(op.getShape(), i);
+      verifyNotNegative(size, "elements of shape");
+      return size;
+    });
+  } else {
+    SmallVector<Value> sizes;
+    for (int64_t i : llvm::seq(shape.getDimSize(0))) {
+      Value size = sizes.emplace_back(loadSize(op.getShape(), constant(i)));
+      std::string name = llvm::formatv("element {0} of shape", i);
+      if (result.hasRank() && !result.isDynamicDim(i))
+        verifyEqual(size, constant(result.getDimSize(i)),
+                    "expected " + name + " to be the size of the result type");
+      else
+        verifyNotNegative(size, name);
+    }
+    product = multiply(sizes);
+  }
+  verifyEqual(product, countElements(op.getSource()),
               "expected product of shape to be the number of elements");
 }
 

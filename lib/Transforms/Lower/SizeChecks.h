@@ -13,6 +13,9 @@
 
 namespace mlir::bngrad {
 
+/// More elements than any memory has; sums of a few do not overflow.
+inline constexpr int64_t kMostElements = int64_t(1) << 56;
+
 /// Adds the run-time checks of sizes and indices that upstream lacks, as
 /// cf.assert before each op, or before the op whose region takes no others.
 /// Where each compares two index values, these are the actual and the expected

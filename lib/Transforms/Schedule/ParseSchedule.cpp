@@ -9,6 +9,7 @@
 #include "BNGrad/Transforms/Schedule/ParseSchedule.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
+#include "BNGrad/Dialect/Nesting.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 
@@ -18,6 +19,8 @@ using namespace mlir::bngrad;
 FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
                                                     MLIRContext *context,
                                                     std::string &reason) {
+  if (failed(verifyNesting(text, reason)))
+    return failure();
   // The parser's diagnostics point into the option; the caller's name it.
   std::string found;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {

@@ -143,3 +143,37 @@ func.func @call(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
   %dx = call @callee(%dy, %x, %m, %v) : (!d, !d, !p, !p) -> !d
   return %dx : !d
 }
+
+// Other regions have no bounds: the reference would leave out the gradients.
+
+// RUN: %{fails} "%s:...: --check: expected gradients outside of regions, or in those of scf.if, index_switch, for, while and an execute_region of one block, got one in 'scf.forall'" \
+// RUN:   bngrad-runner %s %{args} --check --entry=forall
+func.func @forall(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
+  %true = arith.constant true
+  %0 = scf.forall (%i) in (2) shared_outs(%out = %x) -> !d {
+    %dx = scf.if %true -> !d {
+      %1:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%m : !p) variance(%v : !p)
+          : !d, !p, !p
+      scf.yield %1#0 : !d
+    } else {
+      scf.yield %x : !d
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %dx into %out[0, 0] [5, 7] [1, 1] : !d into !d
+    }
+  }
+  return %0 : !d
+}
+
+// RUN: %{fails} "%s:...: --check: expected gradients outside of regions, or in those of scf.if, index_switch, for, while and an execute_region of one block, got one in 'scf.execute_region'" \
+// RUN:   bngrad-runner %s %{args} --check --entry=blocks
+func.func @blocks(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
+  %0 = scf.execute_region -> !d {
+    cf.br ^next
+  ^next:
+    %1:3 = bngrad.batch_norm_backward grad_output(%dy : !d) input(%x : !d) mean(%m : !p) variance(%v : !p)
+        : !d, !p, !p
+    scf.yield %1#0 : !d
+  }
+  return %0 : !d
+}

@@ -20,8 +20,8 @@
 !p = tensor<1xf32>
 
 func.func @repeated(%dy: !sample, %x: !sample, %scale: !p, %mean: !p, %inv_std: !p) -> (!sample, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !sample to !sample_m
-  %x_m = bufferization.to_buffer %x : !sample to !sample_m
+  %dy_m = bufferization.to_buffer %dy read_only : !sample to !sample_m
+  %x_m = bufferization.to_buffer %x read_only : !sample to !sample_m
   %dy_s = memref.reinterpret_cast %dy_m to offset: [0], sizes: [32769, 1, 65536], strides: [0, 65536, 1] : !sample_m to !s
   %x_s = memref.reinterpret_cast %x_m to offset: [0], sizes: [32769, 1, 65536], strides: [0, 65536, 1] : !sample_m to !s
   %dx_m = memref.alloc() : !dx_m

@@ -49,8 +49,8 @@ func.func private @gradient(%dy_m: !s, %x_m: !s, %scale: !p, %mean: !p, %varianc
 !nhwc_m = memref<4x5x7x3xf32>
 !nhwc_v = memref<4x3x5x7xf32, strided<[105, 1, 21, 3]>>
 func.func @channels_last(%dy: !nhwc, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nhwc to !nhwc_m
-  %x_m = bufferization.to_buffer %x : !nhwc to !nhwc_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nhwc to !nhwc_m
+  %x_m = bufferization.to_buffer %x read_only : !nhwc to !nhwc_m
   %dx_m = memref.alloc() : !nhwc_m
   %dy_v = memref.transpose %dy_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
   %x_v = memref.transpose %x_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
@@ -72,8 +72,8 @@ func.func @channels_last_expected(%dy: !nhwc, %x: !nhwc, %scale: !p, %mean: !p, 
 !cnhw_m = memref<3x4x5x7xf32>
 !cnhw_v = memref<4x3x5x7xf32, strided<[35, 140, 7, 1]>>
 func.func @channels_first(%dy: !cnhw, %x: !cnhw, %scale: !p, %mean: !p, %variance: !p) -> (!cnhw, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !cnhw to !cnhw_m
-  %x_m = bufferization.to_buffer %x : !cnhw to !cnhw_m
+  %dy_m = bufferization.to_buffer %dy read_only : !cnhw to !cnhw_m
+  %x_m = bufferization.to_buffer %x read_only : !cnhw to !cnhw_m
   %dx_m = memref.alloc() : !cnhw_m
   %dy_v = memref.transpose %dy_m (c, n, h, w) -> (n, c, h, w) : !cnhw_m to !cnhw_v
   %x_v = memref.transpose %x_m (c, n, h, w) -> (n, c, h, w) : !cnhw_m to !cnhw_v
@@ -95,8 +95,8 @@ func.func @channels_first_expected(%dy: !cnhw, %x: !cnhw, %scale: !p, %mean: !p,
 !nchw_m = memref<4x3x5x7xf32>
 // With an offset: the second half of a buffer.
 func.func @row_major(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %variance: !p) -> (!nchw, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
-  %x_m = bufferization.to_buffer %x : !nchw to !nchw_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x read_only : !nchw to !nchw_m
   %both = memref.alloc() : memref<8x3x5x7xf32>
   %x_half = memref.subview %both[4, 0, 0, 0] [4, 3, 5, 7] [1, 1, 1, 1]
       : memref<8x3x5x7xf32> to memref<4x3x5x7xf32, strided<[105, 35, 7, 1], offset: 420>>
@@ -121,8 +121,8 @@ func.func @row_major_expected(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %var
 !sparse_m = memref<4x3x10x7xf32>
 !sparse_v = memref<4x3x5x7xf32, strided<[210, 70, 14, 1], offset: 7>>
 func.func @padded(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %variance: !p) -> (!sparse, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
-  %x_m = bufferization.to_buffer %x : !nchw to !nchw_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x read_only : !nchw to !nchw_m
   %wide = memref.alloc() : memref<768xf32>
   %x_padded = memref.reinterpret_cast %wide to offset: [4], sizes: [4, 3, 5, 7], strides: [192, 64, 12, 1]
       : memref<768xf32> to !padded_v
@@ -149,8 +149,8 @@ func.func @padded_expected(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %varian
 
 // grad_output is row-major, input and grad_input channels-last: no dense form fits all of them.
 func.func @mixed(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
-  %x_m = bufferization.to_buffer %x : !nhwc to !nhwc_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x read_only : !nhwc to !nhwc_m
   %dx_m = memref.alloc() : !nhwc_m
   %x_v = memref.transpose %x_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
   %dx_v = memref.transpose %dx_m (n, h, w, c) -> (n, c, h, w) : !nhwc_m to !nhwc_v
@@ -171,8 +171,8 @@ func.func @mixed_expected(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %varianc
 
 // The same with static strides, which need no test at run time.
 func.func @known(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %variance: !p) -> (!nhwc, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
-  %x_m = bufferization.to_buffer %x : !nhwc to !nhwc_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x read_only : !nhwc to !nhwc_m
   %both = memref.alloc() : memref<8x3x5x7xf32>
   %dy_half = memref.subview %both[4, 0, 0, 0] [4, 3, 5, 7] [1, 1, 1, 1]
       : memref<8x3x5x7xf32> to memref<4x3x5x7xf32, strided<[105, 35, 7, 1], offset: 420>>
@@ -198,8 +198,8 @@ func.func @known_expected(%dy: !nchw, %x: !nhwc, %scale: !p, %mean: !p, %varianc
 
 // The rows from the last to the first: negative strides.
 func.func @reversed(%dy: !nchw, %x: !nchw, %scale: !p, %mean: !p, %variance: !p) -> (!nchw, !p, !p) {
-  %dy_m = bufferization.to_buffer %dy : !nchw to !nchw_m
-  %x_m = bufferization.to_buffer %x : !nchw to !nchw_m
+  %dy_m = bufferization.to_buffer %dy read_only : !nchw to !nchw_m
+  %x_m = bufferization.to_buffer %x read_only : !nchw to !nchw_m
   %dx_m = memref.alloc() : !nchw_m
   %dy_s = memref.reinterpret_cast %dy_m to offset: [28], sizes: [4, 3, 5, 7], strides: [105, 35, -7, 1]
       : !nchw_m to memref<4x3x5x7xf32, strided<[105, 35, -7, 1], offset: 28>>

@@ -63,10 +63,13 @@ def BNGradAddShapeFunctionsPass
            and the texts of these errors as attributes, for `bngrad-export-c`.
            Poison numbers of integer and index types become constants, in NAME
            as well, so that checks of them are defined.
-    Fails: if the indices of a reshape of tensors are not consecutive (error at the
-           reshape).
+    Fails: if the indices of a reshape of tensors are not consecutive, a dim has a
+           negative index, an indexing map has a divisor that is not a positive
+           constant, or the condition of a cf.assert depends on memory that the
+           function writes (error at the op).
   }];
   let dependentDialects = [
+    "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
@@ -521,31 +524,45 @@ def BNGradConvertToLLVMPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
-def BNGradDropUnsignedWrapPass : Pass<"bngrad-drop-unsigned-wrap"> {
-  let summary = "Drop nuw flags, which are wrong for negative strides";
+def BNGradDefineValuesPass : Pass<"bngrad-define-values"> {
+  let summary = "Define the values that LLVM leaves undefined";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: `llvm.mul`, `llvm.add` and `llvm.getelementptr` without `nuw`. Upstream's
-           conversion of memrefs sets it on the product of an index and a stride
-           (docs/upstream.md, section 21). For a stride of -1, LLVM would conclude
-           that the index is 0 or 1, and read another element.
+    Gives: values by which the checks of a program's sizes and indices, and the
+           program itself, agree:
+
+      * integer ops without the flags `nsw`, `nuw`, `exact`, `disjoint` and `nneg`,
+        float ops without `nnan` and `ninf`, and `llvm.getelementptr` without `nuw`.
+        Upstream sets `nsw` where it lowers affine expressions, and `nuw` on the
+        product of an index and a stride (docs/upstream.md, section 21);
+      * no `llvm.intr.assume`;
+      * shifts by as many bits as there are, or more, leave none of the value, or its
+        sign alone;
+      * a loaded i1 is true unless its byte is 0;
+      * a number that is poison or undefined is 0.
     Fails: never.
 
     Before:
 
     ```mlir
-    llvm.func @f(%index: i64, %stride: i64) -> i64 {
+    llvm.func @f(%index: i64, %stride: i64, %p: !llvm.ptr) -> i1 {
       %0 = llvm.mul %index, %stride overflow<nsw, nuw> : i64
-      llvm.return %0 : i64
+      %1 = llvm.getelementptr %p[%0] : (!llvm.ptr, i64) -> !llvm.ptr, i1
+      %2 = llvm.load %1 : !llvm.ptr -> i1
+      llvm.return %2 : i1
     }
     ```
 
     After:
 
     ```mlir
-    llvm.func @f(%index: i64, %stride: i64) -> i64 {
-      %0 = llvm.mul %index, %stride overflow<nsw> : i64
-      llvm.return %0 : i64
+    llvm.func @f(%index: i64, %stride: i64, %p: !llvm.ptr) -> i1 {
+      %0 = llvm.mul %index, %stride : i64
+      %1 = llvm.getelementptr %p[%0] : (!llvm.ptr, i64) -> !llvm.ptr, i1
+      %2 = llvm.load %1 : !llvm.ptr -> i8
+      %3 = llvm.mlir.constant(0 : i8) : i8
+      %4 = llvm.icmp "ne" %2, %3 : i8
+      llvm.return %4 : i1
     }
     ```
   }];

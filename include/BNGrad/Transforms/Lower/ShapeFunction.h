@@ -40,7 +40,9 @@ using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 /// depend on memory that the function writes.
 ///
 /// Errors: a diagnostic and failure for a reshape whose indices are not
-///         consecutive (docs/upstream.md, section 14).
+///         consecutive (docs/upstream.md, section 14), for an indexing map
+///         with a divisor that is not a positive constant, and for a cf.assert
+///         whose condition depends on memory that the function writes.
 FailureOr<bool> makeShapeFunction(func::FuncOp function,
                                   EmitSizeError emitError, EmitSizes emitSizes,
                                   std::vector<SizeError> &errors);

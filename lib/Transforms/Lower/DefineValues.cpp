@@ -1,0 +1,148 @@
+//===- DefineValues.cpp - bngrad-define-values ----------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checks of a program's sizes and indices decide on values that the program
+// then uses. If such a value is poison, LLVM may delete the check, or compute
+// another value after it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BNGrad/Transforms/Lower/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace mlir::bngrad {
+#define GEN_PASS_DEF_BNGRADDEFINEVALUESPASS
+#include "BNGrad/Transforms/Lower/Passes.h.inc"
+} // namespace mlir::bngrad
+
+using namespace mlir;
+
+/// Drops the flags that make a result of `op` poison.
+static void dropFlags(Operation *op) {
+  if (auto sum = dyn_cast<LLVM::IntegerOverflowFlagsInterface>(op))
+    sum.setOverflowFlags(LLVM::IntegerOverflowFlags::none);
+  else if (auto quotient = dyn_cast<LLVM::ExactFlagInterface>(op))
+    quotient.setIsExact(false);
+  else if (auto bits = dyn_cast<LLVM::DisjointFlagInterface>(op))
+    bits.setIsDisjoint(false);
+  else if (auto extension = dyn_cast<LLVM::NonNegFlagInterface>(op))
+    extension.setNonNeg(false);
+  else if (auto gep = dyn_cast<LLVM::GEPOp>(op))
+    // `inbounds` is a fact of each access that a check has let through.
+    gep.setNoWrapFlags(
+        bitEnumClear(gep.getNoWrapFlags(), LLVM::GEPNoWrapFlags::nuw));
+}
+
+/// Drops the flags of `op` by which a NaN or an infinity is poison.
+static void dropFloatFlags(LLVM::FastmathFlagsInterface op) {
+  LLVM::FastmathFlagsAttr attr = op.getFastmathAttr();
+  if (!attr)
+    return;
+  LLVM::FastmathFlags flags = bitEnumClear(
+      attr.getValue(), LLVM::FastmathFlags::nnan | LLVM::FastmathFlags::ninf);
+  op->setAttr(op.getFastmathAttrName(),
+              LLVM::FastmathFlagsAttr::get(op->getContext(), flags));
+}
+
+static Value createConstant(ImplicitLocOpBuilder &b, Type type, int64_t value) {
+  TypedAttr attr = b.getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = SplatElementsAttr::get(vector, attr);
+  return LLVM::ConstantOp::create(b, type, attr);
+}
+
+/// Defines the shift `op` by as many bits as there are, or more: it leaves none
+/// of the value, or its sign alone.
+template <typename Op> static void defineShift(Op op) {
+  Value amount = op.getRhs();
+  Type type = amount.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  Attribute known;
+  if (matchPattern(amount, m_Constant(&known))) {
+    auto isLess = [&](const APInt &bits) { return bits.ult(width); };
+    auto bits = dyn_cast<IntegerAttr>(known);
+    auto all = dyn_cast<DenseIntElementsAttr>(known);
+    if (bits ? isLess(bits.getValue())
+             : all && llvm::all_of(all.getValues<APInt>(), isLess))
+      return;
+  }
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  // Of i1 as well, whose only number of bits to shift is 0.
+  Value most = createConstant(b, type, width - 1);
+  Value isLess =
+      LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ule, amount, most);
+  Value shifted;
+  if (std::is_same_v<Op, LLVM::AShrOp>) {
+    Value atMost = LLVM::SelectOp::create(b, isLess, amount, most);
+    shifted = LLVM::AShrOp::create(b, op.getLhs(), atMost);
+  } else {
+    shifted = LLVM::SelectOp::create(
+        b, isLess, Op::create(b, op.getLhs(), amount).getResult(),
+        createConstant(b, type, 0));
+  }
+  op.replaceAllUsesWith(shifted);
+  op.erase();
+}
+
+/// Loads an i1 as a byte: it is true unless that is 0.
+static void loadByte(LLVM::LoadOp op) {
+  if (!op.getType().isInteger(1))
+    return;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto byte = cast<LLVM::LoadOp>(b.clone(*op));
+  byte.getResult().setType(b.getI8Type());
+  Value isTrue =
+      LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, byte.getResult(),
+                           createConstant(b, b.getI8Type(), 0));
+  op.replaceAllUsesWith(isTrue);
+  op.erase();
+}
+
+/// Makes a number 0 that has no value.
+static void definePoison(Operation *op) {
+  Type type = op->getResult(0).getType();
+  if (!type.isIntOrFloat())
+    return;
+  ImplicitLocOpBuilder b(op->getLoc(), op);
+  Value zero = LLVM::ZeroOp::create(b, type);
+  op->replaceAllUsesWith(ValueRange(zero));
+  op->erase();
+}
+
+namespace {
+struct BNGradDefineValuesPass
+    : bngrad::impl::BNGradDefineValuesPassBase<BNGradDefineValuesPass> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      dropFlags(op);
+      if (auto arithmetic = dyn_cast<LLVM::FastmathFlagsInterface>(op))
+        dropFloatFlags(arithmetic);
+      ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto shift = dyn_cast<LLVM::ShlOp>(op))
+        defineShift(shift);
+      else if (auto shift = dyn_cast<LLVM::LShrOp>(op))
+        defineShift(shift);
+      else if (auto shift = dyn_cast<LLVM::AShrOp>(op))
+        defineShift(shift);
+      else if (auto load = dyn_cast<LLVM::LoadOp>(op))
+        loadByte(load);
+      else if (isa<LLVM::PoisonOp, LLVM::UndefOp>(op))
+        definePoison(op);
+      else if (isa<LLVM::AssumeOp>(op))
+        op->erase();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,268 @@
+"""Programs of an author who means harm, or errs: the checks of sizes and indices stay, whatever the program promises.
+
+REQUIRES: python-compiler
+RUN: %python -m pytest -q %s
+"""
+
+import bngrad
+import numpy as np
+import pytest
+
+
+def ramp(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def compile_load(arguments, body):
+    """A program that stores %v, which `body` computes, at its first argument."""
+    return bngrad.compile(f"""
+func.func @f(%o: memref<1xf32>, {arguments}) {{
+  %zero = arith.constant 0 : index
+{body}
+  memref.store %v, %o[%zero] : memref<1xf32>
+  return
+}}""")
+
+
+def call_load(program, *arguments):
+    result = np.zeros(1, np.float32)
+    program(result, *arguments)
+    return result[0]
+
+
+# The product is 2^61 * 5 + 5 - 2^64 = 5 - ..., whose sign and size wrap.
+FACTOR = 2**61 + 1
+WRAPPED = {
+    "mul": (f"%k = arith.constant {FACTOR} : index\n%i = arith.muli %b, %k overflow<nsw> : index", 5),
+    "apply": (f"%i = affine.apply affine_map<()[s] -> (s * {FACTOR})>()[%b]", 5),
+    "sub": ("%k = arith.constant 3 : index\n%i = arith.subi %k, %b overflow<nuw> : index", 10**8),
+    "shift": ("%k = arith.constant 1 : index\n%i = arith.shli %k, %b overflow<nsw, nuw> : index", 63),
+    "exact": ("%k = arith.constant 4 : index\n%i = arith.divui %b, %k exact : index", 30),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_flags_promise_nothing(name):
+    """An index that wraps, though its flags say that it does not."""
+    index, value = WRAPPED[name]
+    program = compile_load("%m: memref<?xf32>, %a: index", f"""
+  %b = arith.maxsi %a, %zero : index
+  {index}
+  %v = memref.load %m[%i] : memref<?xf32>""")
+    with pytest.raises(bngrad.ShapeError, match="out-of-bounds access"):
+        call_load(program, ramp(4), value)
+
+
+def test_an_affine_load_that_wraps():
+    program = compile_load("%m: memref<?xf32>, %a: index", f"""
+  %b = arith.maxsi %a, %zero : index
+  %v = affine.load %m[symbol(%b) * {FACTOR}] : memref<?xf32>""")
+    with pytest.raises(bngrad.ShapeError, match="out-of-bounds access"):
+        call_load(program, ramp(4), 5)
+    assert call_load(program, ramp(4), 0) == 0
+
+
+@pytest.mark.parametrize("op, shifted", [("shli", 0), ("shrui", 0), ("shrsi", 1)])
+def test_shifts_by_all_bits(op, shifted):
+    """They leave 0, or the sign: -(-1) here."""
+    program = compile_load("%m: memref<?xf32>, %x: index, %a: index", f"""
+  %s = arith.{op} %x, %a : index
+  %i = arith.subi %zero, %s : index
+  %v = memref.load %m[%i] : memref<?xf32>""")
+    assert [call_load(program, ramp(2), -5, amount) for amount in (64, 1000, 2**62)] == [shifted] * 3
+    assert call_load(program, ramp(6), -5, 0) == 5
+
+
+GENERIC = """
+func.func @f(%m: tensor<?xf32>, %e: tensor<{S}xf32>) -> tensor<{S}xf32> {{
+  %r = linalg.generic {{indexing_maps = [affine_map<({D}) -> ({E})>, affine_map<({D}) -> ({D})>],
+                       iterator_types = [{I}]}}
+      ins(%m : tensor<?xf32>) outs(%e : tensor<{S}xf32>) {{
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }} -> tensor<{S}xf32>
+  return %r : tensor<{S}xf32>
+}}"""
+
+
+# The expression, the sizes of loops, and sizes of the operand that are too small and just enough.
+MAPS = [("i - j + 5", (6, 6), 10, 11), ("i - j + 4", (6, 5), 9, 10), ("i mod 4", (5,), 3, 4), ("i mod 4", (3,), 2, 3),
+        ("(i + 3) mod 4", (2,), 3, 4), ("(i * 100000) mod 1000000000", (10001,), 1, None),
+        ("i floordiv 3", (8,), 2, 3), ("i ceildiv 3", (8,), 3, 4), ("-i + 3", (4,), 3, 4), ("-i + 3", (5,), 4, None),
+        ("i * 4611686018427387904", (5,), 5, None), ("i * -9223372036854775807", (3,), 3, None),
+        ("(i floordiv 2) * 2 + j", (4, 2), 3, 4), ("(i + j) mod 3", (2, 2), 2, 3), ("i - 1", (0,), 0, 0),
+        ("(i - j) floordiv 2 + 2", (4, 4), 3, 4),
+        ("(i floordiv 4) * 4 + i mod 4", (6,), 5, 6)]
+
+
+@pytest.mark.parametrize("expression, loops, small, enough", MAPS, ids=[f"{case[0]}, {case[1]}" for case in MAPS])
+def test_indexing_maps(expression, loops, small, enough):
+    """The least and the greatest index of all iterations are in the operand."""
+    dims = "ij"[:len(loops)]
+    program = bngrad.compile(GENERIC.format(S="x".join("?" * len(loops)), D=", ".join(dims), E=expression,
+                                            I=", ".join(['"parallel"'] * len(loops))))
+    out = np.zeros(loops, np.float32)
+    if small != enough:
+        with pytest.raises(bngrad.ShapeError):
+            program(ramp(small), out)
+    if enough is not None:
+        i, j = (np.indices(loops) if len(loops) == 2 else (np.indices(loops)[0], None))
+        index = eval(expression.replace("floordiv", "//").replace("mod", "%").replace("i ceildiv 3", "-(-i // 3)"))
+        assert np.array_equal(program(ramp(enough), out), index)
+
+
+def test_an_indexing_map_of_a_result():
+    program = bngrad.compile("""
+func.func @f(%m: memref<?xf32>, %q: memref<?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ((i * 100000) mod 1000000000)>],
+                  iterator_types = ["reduction"]}
+      ins(%q : memref<?xf32>) outs(%m : memref<?xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}""")
+    with pytest.raises(bngrad.ShapeError, match="expected greatest index of dim 0 of operand 1 to be at most 0, got "
+                                                "999999999"):
+        program(ramp(1), ramp(10001))
+
+
+@pytest.mark.parametrize("low, high", [(2**63 - 10, 2**63 - 10), (2**62, 2**63 - 1 - 2**62), (2**62 + 2**61,) * 2,
+                                       (0, 2**63 - 1), (2**63 - 1, 0)])
+def test_paddings_whose_sum_wraps(low, high):
+    program = bngrad.compile("""
+func.func @f(%m: tensor<?xf32>, %low: index, %high: index) -> tensor<?xf32> {
+  %c = arith.constant 1.0 : f32
+  %p = tensor.pad %m low[%low] high[%high] {
+  ^bb0(%i: index):
+    tensor.yield %c : f32
+  } : tensor<?xf32> to tensor<?xf32>
+  return %p : tensor<?xf32>
+}""")
+    assert program(ramp(2), 1, 2).tolist() == [1, 0, 1, 1, 1]
+    with pytest.raises(bngrad.ShapeError, match="expected (low|high) padding of dim 0 to be at most"):
+        program(ramp(30), low, high)
+
+
+def test_parts_whose_sizes_have_no_sum():
+    program = bngrad.compile("""
+!s = memref<?xf32, strided<[0]>>
+func.func @f(%m: !s, %n: !s) -> tensor<?xf32> {
+  %a = bufferization.to_tensor %m restrict : !s to tensor<?xf32>
+  %b = bufferization.to_tensor %n restrict : !s to tensor<?xf32>
+  %r = tensor.concat dim(0) %a, %b, %a : (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}""")
+    x = np.lib.stride_tricks.as_strided(ramp(1), (2**60,), (0,))
+    y = np.lib.stride_tricks.as_strided(ramp(1), (3,), (0,))
+    assert program(y, y[:1]).tolist() == [0] * 7
+    with pytest.raises(bngrad.Error):
+        program(x, y)
+
+
+RESHAPE = {
+    "tensor": ("%m: tensor<{S}xf32>, %n: tensor<{N}xindex>", """
+  %z = tensor.reshape %m(%n) : (tensor<{S}xf32>, tensor<{N}xindex>) -> tensor<{R}xf32>
+  %q = tensor.cast %z : tensor<{R}xf32> to tensor<?x?xf32>
+  %v = tensor.extract %q[%one, %last] : tensor<?x?xf32>"""),
+    "memref": ("%m: memref<{S}xf32>, %n: memref<{N}xindex>", """
+  %z = memref.reshape %m(%n) : (memref<{S}xf32>, memref<{N}xindex>) -> memref<{R}xf32>
+  %q = memref.cast %z : memref<{R}xf32> to memref<?x?xf32>
+  %v = memref.load %q[%one, %last] : memref<?x?xf32>"""),
+}
+
+
+@pytest.mark.parametrize("kind", RESHAPE)
+@pytest.mark.parametrize("length, result", [("?", "*"), ("2", "?x?")])
+def test_reshapes(kind, length, result):
+    """Also to a rank that only the call knows."""
+    arguments, body = (text.format(S="?", N=length, R=result) for text in RESHAPE[kind])
+    program = compile_load(f"{arguments}, %last: index", "%one = arith.constant 1 : index\n" + body)
+    assert call_load(program, ramp(6), np.array([2, 3]), 2) == 5
+    for shape, text in [([2, 300000000], "expected product of shape to be the number of elements, 4, got 600000000"),
+                        ([2**32, 2**32], "expected product of shape to be the number of elements"),
+                        ([-1, -4], "expected element.* of shape to be at least 0, got -1")]:
+        with pytest.raises(bngrad.ShapeError, match=text):
+            call_load(program, ramp(4), np.array(shape), 0)
+
+
+def test_a_reshape_between_ranks_that_only_the_call_knows():
+    program = compile_load("%m: tensor<?x?xf32>, %n: tensor<?xindex>, %i: index", """
+  %u = tensor.cast %m : tensor<?x?xf32> to tensor<*xf32>
+  %z = tensor.reshape %u(%n) : (tensor<*xf32>, tensor<?xindex>) -> tensor<*xf32>
+  %q = tensor.cast %z : tensor<*xf32> to tensor<?xf32>
+  %v = tensor.extract %q[%i] : tensor<?xf32>""")
+    assert call_load(program, ramp(2, 3), np.array([6]), 5) == 5
+    with pytest.raises(bngrad.ShapeError, match="expected product of shape to be the number of elements, 6, got 7"):
+        call_load(program, ramp(2, 3), np.array([7]), 6)
+
+
+def test_asserts_are_errors_of_the_call():
+    program = compile_load("%m: memref<?xf32>, %n: index", """
+  %c = arith.cmpi sgt, %n, %zero : index
+  cf.assert %c, "expected n to be 100 % positive"
+  %v = memref.load %m[%zero] : memref<?xf32>""")
+    assert call_load(program, ramp(4), 1) == 0
+    with pytest.raises(bngrad.ShapeError) as caught:
+        call_load(program, ramp(4), 0)
+    assert str(caught.value) == "expected n to be 100 % positive (line 6)"
+
+
+@pytest.mark.parametrize("size", ["4", "%q"])
+def test_asserts_on_memory_that_is_written(size):
+    """Only the program itself could evaluate them, and would end the process."""
+    text = f"""
+func.func @f(%x: memref<1xindex>, %n: index) {{
+  %zero = arith.constant 0 : index
+  memref.store %n, %x[%zero] : memref<1xindex>
+  %q = memref.load %x[%zero] : memref<1xindex>
+  %c = arith.cmpi sgt, %q, %zero : index
+  cf.assert %c, "positive"
+  return
+}}"""
+    if size == "%q":
+        text = text.replace("index) {", "index) -> tensor<?xf32> {").replace("  return", """
+  %r = tensor.empty(%q) : tensor<?xf32>
+  return %r : tensor<?xf32>""")
+    with pytest.raises(bngrad.CompileError, match="<mlir>:7:3: error: expected the condition of cf.assert to follow "
+                                                  "from the arguments, got one that depends on memory that the "
+                                                  "function writes"):
+        bngrad.compile(text)
+
+
+@pytest.mark.parametrize("use", [
+    "memref.store %c, %b[%zero] : memref<?xf32>",
+    "%s = memref.cast %b : memref<?xf32> to memref<4xf32>\nlinalg.fill ins(%c : f32) outs(%s : memref<4xf32>)"])
+def test_buffers_of_tensors_are_read_only(use):
+    with pytest.raises(bngrad.CompileError, match="expected the buffer of a tensor to be read only, got one that may be "
+                                                  "written to"):
+        compile_load("%t: tensor<?xf32>", f"""
+  %b = bufferization.to_buffer %t : tensor<?xf32> to memref<?xf32>
+  %c = arith.constant 5.0 : f32
+  {use}
+  %v = memref.load %b[%zero] : memref<?xf32>""")
+
+
+def test_buffers_of_tensors_are_read():
+    program = compile_load("%t: tensor<?xf32>", """
+  %b = bufferization.to_buffer %t : tensor<?xf32> to memref<?xf32>
+  %v = memref.load %b[%zero] : memref<?xf32>""")
+    assert call_load(program, ramp(4) + 1) == 1
+
+
+def test_bytes_of_booleans():
+    """Each byte but 0 is true, in an index and as data."""
+    booleans = np.frombuffer(bytes([0, 1, 2, 0x80, 0xff, 0xfe]), np.bool_)
+    program = compile_load("%m: memref<2xf32>, %b: tensor<?xi1>, %i: index", """
+  %d = tensor.extract %b[%i] : tensor<?xi1>
+  %k = arith.index_castui %d : i1 to index
+  %v = memref.load %m[%k] : memref<2xf32>""")
+    assert [call_load(program, ramp(2), booleans, i) for i in range(6)] == [0, 1, 1, 1, 1, 1]
+    program = bngrad.compile("""
+func.func @f(%b: tensor<?xi1>, %c: tensor<?xi1>) -> tensor<?xi1> {
+  %r = arith.xori %b, %c : tensor<?xi1>
+  return %r : tensor<?xi1>
+}""")
+    for other in (np.zeros(6, np.bool_), np.ones(6, np.bool_)):
+        result = program(booleans, other)
+        assert result.view(np.uint8).tolist() == [int(i > 0) ^ int(other[0]) for i in range(6)]
