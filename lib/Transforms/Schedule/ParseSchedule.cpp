@@ -18,7 +18,7 @@ using namespace mlir::bngrad;
 FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
                                                     MLIRContext *context,
                                                     std::string &reason) {
-  // The parser's diagnostics point into the option; the caller's name it.
+  // The parser's diagnostics point into the option; the caller names it.
   std::string found;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
     if (found.empty())
