@@ -63,8 +63,7 @@ class BNGradReassociateSums final
           BNGradReassociateSums> {
 public:
   void runOnOperation() override {
-    // Skip other named ops: their flags are not printed, nor are they
-    // scheduled.
+    // Other named ops do not print their flags, and schedules skip them.
     getOperation().walk([](linalg::LinalgOp op) {
       if (isa<linalg::GenericOp, linalg::ReduceOp>(op))
         reassociateSums(op);
