@@ -73,18 +73,20 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
   ];
   let extraClassDeclaration = [{
     /// The role of `operand`, an operand of this op.
-    ::mlir::bngrad::Role getOperandRole(::mlir::OpOperand &operand); /// The
-    operand of `role`; null if absent. ::mlir::Value
-    getOperandOf(::mlir::bngrad::Role role); /// The dim of input that has the
-    size of dim `dim` of a tensor of `role`; /// nothing for dim 0 of sums,
-    whose size is 2. std::optional<int64_t> getInputDim(::mlir::bngrad::Role
-    role, int64_t dim); /// The second statistic, variance or inv_std; null if
-    the op has none. ::mlir::Value getStatistic(); /// True if `dim`, in [0,
-    rank(input)), is a feature dim. bool isFeatureDim(int64_t dim) {
+    ::mlir::bngrad::Role getOperandRole(::mlir::OpOperand &operand);
+    /// The operand of `role`; null if absent.
+    ::mlir::Value getOperandOf(::mlir::bngrad::Role role);
+    /// The dim of input that has the size of dim `dim` of a tensor of `role`;
+    /// nothing for dim 0 of sums, whose size is 2.
+    std::optional<int64_t> getInputDim(::mlir::bngrad::Role role, int64_t dim);
+    /// The second statistic, variance or inv_std; null if the op has none.
+    ::mlir::Value getStatistic();
+    /// True if `dim`, in [0, rank(input)), is a feature dim.
+    bool isFeatureDim(int64_t dim) {
       return ::llvm::is_contained(getFeatureDims(), dim);
     }
     /// The shape of input, with every size that an operand knows, or a result
-    /// other than a per-channel one.
+    /// that is not per channel.
     ::llvm::SmallVector<int64_t> getDataShape();
   }];
 }
