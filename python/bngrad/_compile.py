@@ -32,7 +32,7 @@ class Parameter(NamedTuple):
     """An argument or result of a program.
 
     dtype: the type of elements in MLIR, such as "f32" or "i1".
-    shape: None where a size is dynamic; of a scalar, None.
+    shape: None for a dynamic size, and for the shape of a scalar.
     """
 
     name: str
@@ -51,7 +51,7 @@ os.register_at_fork(before=_import_lock.acquire, after_in_parent=_import_lock.re
 
 
 def _find_compiler() -> Any:
-    """Returns the module bngrad_compiler of the version of this package.
+    """Returns the module bngrad_compiler in the version of this package.
 
     Raises CompilerNotFoundError, or ParameterError for a value of BNGRAD_ISA that this CPU lacks.
     """

@@ -24,7 +24,7 @@ class _Options:
     axis_name: Any
     axis_index_groups: Any
     num_devices: int
-    # Of the output, and of arithmetic.
+    # The types of the output and of arithmetic.
     dtype: Any
     type: Any
 
@@ -67,7 +67,7 @@ def _normalize(options, x, scale, bias, mean, variance):
 
 
 def _operands(options, grad_output, x, scale, mean, variance):
-    """Operands of the gradient, and its keyword arguments."""
+    """Operands of the gradient and its keyword arguments."""
     common = jnp.promote_types(grad_output.dtype, x.dtype)
     keywords = {
         "scale": None if scale is None else scale.astype(options.type),
@@ -89,7 +89,7 @@ def _like(grad, value):
 
 
 # The derivative with respect to x is the total one, also through mean and variance,
-# which therefore have none. They are arguments for the sake of second derivatives.
+# which therefore have none. They are arguments only for second derivatives.
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _train(options, x, scale, bias, mask, mean, variance):
     return _normalize(options, x, scale, bias, mean, variance)
