@@ -60,8 +60,7 @@ void setDenseStrides(Array &array, const int *order);
 void findOrder(const Array &array, int (&order)[BNGRAD_MAX_RANK]);
 
 /// Whether the C library takes the array without a copy: strides are
-/// non-negative multiples of the element size, and the byte order is that of
-/// this CPU.
+/// non-negative multiples of the element size, in this CPU's byte order.
 bool isPlain(const Array &array);
 
 /// Whether no two elements share an address, by the C library's rules.

@@ -172,8 +172,7 @@ static void copyRow(const Row &row, const Array &from, const Array &to) {
 void python::copy(const Array &from, const Array &to) {
   if (getNumElements(to) == 0)
     return;
-  // Take dims in the order of the destination's memory; join them if both
-  // arrays allow it.
+  // Dims in the order of the destination's memory, joined if both allow it.
   int order[BNGRAD_MAX_RANK];
   findOrder(to, order);
   Dim dims[BNGRAD_MAX_RANK] = {{1, 0, 0}};

@@ -89,8 +89,7 @@ public:
   }
   /// Checks that no array that is written shares memory with another array.
   void verifyMemory() const;
-  /// Checks that the arrays of `arguments` have not changed since they were
-  /// read.
+  /// Checks that the arrays of `arguments` are unchanged since they were read.
   void verifyUnchanged(const nb::args &arguments) const;
   /// Sets the descriptors of results except for their data. Returns whether a
   /// size is still to be inferred.
@@ -171,7 +170,7 @@ static int64_t readInteger(const std::string &name, Dtype dtype,
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   int bits = dtype == Dtype::Bool ? 1 : static_cast<int>(getBytes(dtype)) * 8;
-  // 64-bit values from 2^63 on overflow here; they must not be negative.
+  // 64-bit values from 2^63 on overflow here: pass them as negative numbers.
   bool fits = overflow == 0;
   if (fits && bits < 64)
     fits = value < int64_t(1) << bits &&

@@ -105,8 +105,8 @@ LogicalResult PlainProgram::visitSums(Operation *op) {
   return success();
 }
 
-/// Replaces `op` by a call of the reference. `reason` says why its operands
-/// have no bound.
+/// Replaces `op` by a call of the reference. `reason`: why operands lack
+/// bounds.
 LogicalResult PlainProgram::visitGradient(GradientOpInterface op,
                                           std::string reason) {
   for (OpOperand &operand : op->getOpOperands())

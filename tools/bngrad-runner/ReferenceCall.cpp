@@ -27,8 +27,7 @@ using ::bngrad::ReferenceResults;
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
 namespace {
-/// The arguments from generated code: addresses by role (0 if absent), and
-/// sizes.
+/// The arguments of generated code: addresses by role (0 if absent), and sizes.
 struct ReferenceTable {
   static constexpr unsigned kNumRoles = getMaxEnumValForRole() + 1;
   void *operands[kNumRoles];

@@ -91,8 +91,7 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
     int dim = order[i];
     if (input.sizes[dim] == 0 || input.strides[dim] < least)
       return false;
-    // PyTorch denies this for ambiguous strides, such as those of N x 1 x 1 x
-    // 1.
+    // PyTorch says no for ambiguous strides, such as those of N x 1 x 1 x 1.
     if (dim == 0 && least == input.strides[1])
       return false;
     least = input.strides[dim];

@@ -54,8 +54,7 @@ typedef struct {
   uint32_t max_threads; /* of a block: .maxntid, or 1024 */
 } ptxEmulatorKernel_t;
 
-/* Gets the properties of a result of mgpuModuleGetFunction; zeros after an
- * error. */
+/* `function` is from mgpuModuleGetFunction; gives zeros after an error. */
 void ptxEmulatorGetKernel(void *function, ptxEmulatorKernel_t *kernel);
 /* Sets the percentage, from 0 to 100, of the memory of first-level cache and
  * shared memory that a kernel prefers as shared memory. Its later launches are
