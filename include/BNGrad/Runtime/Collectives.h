@@ -31,7 +31,7 @@
  * independently. If the program has initialized MPI without
  * MPI_THREAD_MULTIPLE, MPI is called by one thread at a time, and the program
  * must not call MPI in another thread meanwhile; with MPI_THREAD_SINGLE or
- * _FUNNELED, only the main thread calls it.
+ * _FUNNELED, only the main thread may call these functions.
  */
 
 #ifndef BNGRAD_RUNTIME_COLLECTIVES_H

@@ -347,8 +347,8 @@ bool Decoder::decodeCall(Inst inst) {
   return true;
 }
 
-/// Whether an instruction only computes registers from registers. What it
-/// computes of uninitialised values is harmless unless it is used.
+/// Whether an instruction only computes registers from registers. Its results
+/// from uninitialised values are harmless unless they are used.
 static bool isArithmetic(const std::string &name) {
   static const auto &names = *new std::unordered_set<std::string_view>{
       "abs",  "add",  "bfe",   "bfi",  "bfind", "bmsk",    "brev", "clz",

@@ -152,8 +152,7 @@ protected:
                      ValueRange position, int64_t lanes) const;
 
   // Elements.
-  /// Elements of a piece; 1 unless all that `generics` read can be read in
-  /// vectors.
+  /// Elements of a piece; 1 if a body in `generics` has no form on vectors.
   int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
   /// True if the lanes of a piece are adjacent in `operand`.
   bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
