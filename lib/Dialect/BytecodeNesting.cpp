@@ -131,7 +131,7 @@ private:
     Bytes bytes;
     /// What is left to read; numOps is for the current block.
     uint64_t numRegions = 0, numBlocks = 0, numOps = 0;
-    /// Whether they have a section of their own.
+    /// Whether they have a separate section.
     bool hasSection = false;
   };
 

@@ -195,19 +195,19 @@ def _scaled(bytes: float) -> str:
 
 
 class Explanation:
-    """What `bngrad.explain` has found. `print` shows it.
+    """The result of `bngrad.explain`. `print` shows it.
 
     kernel: "ready", or "compiled" by libBNGradCompiler.so.
-    reason: why no ready kernel takes the operands as they are; empty: one does.
+    reason: why no ready kernel takes the operands directly; empty if one does.
     copied: the operands that are copied before or after, for that reason.
     isa: the instruction set of a ready kernel, otherwise None.
     form: "rows" if channels are innermost, otherwise "planes"; None if the
         kernel is compiled.
-    schedule: that of the loops (docs/schedules.md), otherwise None.
-    threads: that share the loops.
-    bytes, passes, crossings: of each tensor, its bytes, the passes of the loops
+    schedule: the schedule of the loops (docs/schedules.md), otherwise None.
+    threads: the number of threads that share the loops.
+    bytes, passes, crossings: for each tensor, its bytes, the passes of the loops
         over it, and how often it crosses memory.
-    bytes_moved: those that cross memory.
+    bytes_moved: the bytes that cross memory.
     bandwidth: bytes per second of two reads and one write, measured.
     expected: seconds, bytes_moved over bandwidth.
     measured: seconds, a median.
@@ -284,18 +284,18 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
     """Explains how `batch_norm_backward` computes a gradient, and measures it.
 
     Args:
-        shape: that of input.
+        shape: the shape of input.
         dtype: the type of data, of any library, or a name such as "bfloat16".
-        feature_dims, statistics, wanted: as those of `batch_norm_backward`.
+        feature_dims, statistics, wanted: as in `batch_norm_backward`.
         mask, scale: whether there is one.
-        parameter_dtype: the type of mean and the others; None: that of data.
+        parameter_dtype: the type of mean and the others; None for that of data.
         order: the dims in the order of memory, outermost first, such as
-            (0, 2, 3, 1) for channels_last; None: as they are.
-        rounds: of measurements; more are more exact.
+            (0, 2, 3, 1) for channels_last; None for row-major.
+        rounds: of measurements; more rounds are more exact.
 
     Returns:
-        An Explanation, whose repr is a text. The data that it measures with are
-        its own: as many bytes as those of a call.
+        An Explanation, whose repr is readable. It measures with data of
+        its own, of the same size as those of a call.
 
     Raises:
         bngrad.Error: an argument is wrong.

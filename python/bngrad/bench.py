@@ -2,9 +2,9 @@
 
     python -m bngrad.bench [--shapes=SHAPES] [--dtype=TYPES] [--threads=N] [--rounds=N] [--output=FOLDER]
 
-Each takes its turn in every round, as does a pass over memory; times are
+In every round each takes a turn, as does a pass over memory; times are
 medians. The result is a table on standard output, and bngrad-bench.svg in the
-folder. A library that is not installed is left out.
+folder. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ private:
   int descriptor;
 };
 
-/// Reads a pipe to its end in a thread of its own.
+/// Reads a pipe to its end in a separate thread.
 class PipeReader {
 public:
   PipeReader() = default;

@@ -115,7 +115,7 @@ static int64_t getAxisGroupSize(const Header &header) {
   return size;
 }
 
-/// Starts `request`. Null: the default group.
+/// Starts `request` in `group`, or in the default group if it is null.
 static void start(Request &request, const bngradCollective_t &collective,
                   void *data, int64_t count, bngradCollectiveGroup *group,
                   const std::shared_ptr<Request> &shared) {

@@ -211,7 +211,7 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
     inputs.append({operands.input, operands.mean});
     maps.append({dataMap(), featureMap()});
   }
-  // Each sum has an init of its own: bufferization would copy a shared one.
+  // Each sum has its own init, as bufferization would copy a shared one.
   SmallVector<Value> outputs;
   unsigned numSums = needsSumDy + needsSumDyXmu;
   while (outputs.size() < numSums)

@@ -188,7 +188,7 @@ def normalize(
     Args:
       feature_dims: ascending, at least 0.
       dtype: of y.
-      type: of statistics that are computed, and of arithmetic.
+      type: of computed statistics, and of arithmetic.
     """
     groups = axis_index_groups
     if groups is not None:
@@ -229,8 +229,8 @@ def batch_norm(
       mean, variance: the same shape; None: those of x over its other dims, the
         variance biased. Otherwise they are constants of the normalization, as
         for frozen batch normalization, and have gradients, too.
-      mask: bool, broadcastable to x; the elements that mean and variance are
-        computed from. All elements are normalized.
+      mask: bool, broadcastable to x; selects the elements from which mean and
+        variance are computed. All elements are normalized.
       feature_dims: dims of x, ascending; negative ones count from the end.
       epsilon: is added to the variance.
       axis_name: axes of `jax.shard_map`, `jax.pmap` or `jax.vmap` over whose

@@ -127,9 +127,9 @@ def _attributes(target, options, operands):
 
 def _find_form(shape, feature_dims):
     """An order of dims and a shape of (outer, channels, inner) for data that the
-    ready kernels do not take as they are; otherwise None.
+    ready kernels do not take directly; otherwise None.
 
-    They take feature dims that follow one another in memory.
+    The kernels take feature dims that are adjacent in memory.
     """
     features = [dim for dim in feature_dims if shape[dim] != 1]
     first, last = (features[0], features[-1]) if features else (0, -1)

@@ -359,7 +359,7 @@ static bool isArithmetic(const std::string &name) {
   return names.count(name) != 0;
 }
 
-/// The carry has no state of its own.
+/// The emulator does not track whether the carry is defined.
 static bool usesCarry(const Instruction &instruction) {
   const std::vector<std::string> &name = instruction.name;
   return std::find(name.begin() + 1, name.end(), "cc") != name.end();

@@ -97,7 +97,7 @@ struct RunsToSum {
 
 /// Arrays of any number of elements, in one allocation.
 struct TableMemory {
-  Value memory; // null: there are no tables
+  Value memory; // null if there are no tables
   SmallVector<Value> tables;
 };
 /// Entries and element type of a table.
