@@ -137,8 +137,8 @@ int32_t bngradCudaGetClusterSlots(int32_t cluster_blocks,
  * memory ran out). */
 int32_t bngradCudaTakeStatus(void);
 /* Called with one line for each error, in the thread of the error; without a
- * handler the line goes to standard error. Null removes the handler. It runs in
- * one thread at a time and may call only the two functions here. */
+ * handler the line goes to standard error. Null removes the handler. A handler
+ * runs in one thread at a time and may call only the two functions here. */
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
 /* The same for errors of the calling thread, which then bypass the other

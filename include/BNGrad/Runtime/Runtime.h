@@ -283,7 +283,7 @@ bngradStatus_t bngradBatchNormBackwardAsync(
  *   sums    (2, the sizes of the feature dims), row-major, of the type of
  *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
  *           of grad_output, row 1 those of grad_output * (input - mean)
- *   count an int64_t: the elements per channel of all calls, over which mean
+ *   count   an int64_t: the elements per channel of all calls, over which mean
  *           and statistic were computed; at least 1 if there are data. On a GPU
  *           it is in device memory, and its value is not checked
  *

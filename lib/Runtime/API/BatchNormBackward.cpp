@@ -298,7 +298,7 @@ static bngradStatus_t verifyCount(const Descriptor &descriptor,
   // On a GPU the count is in device memory and is not read here.
   if (descriptor.handle->cuda)
     return BNGRAD_SUCCESS;
-  // The count behind the mean: with a mask it may be less than the input's.
+  // The count of the mean's elements: a mask may make it less than the input's.
   int64_t least = descriptor.problem.tensors[Input].numElements > 0 ? 1 : 0;
   if (*count < least)
     return fail(BNGRAD_BAD_PARAM, "count: expected at least %lld, got %lld",

@@ -47,7 +47,7 @@ public:
 
   /// Ends the scope and returns its first error; empty if there is none.
   const char *takeError();
-  /// Whether that error was that host memory ran out.
+  /// Whether the reason for that error is that host memory ran out.
   bool isOutOfMemory() const { return status == -2; }
 
 private:

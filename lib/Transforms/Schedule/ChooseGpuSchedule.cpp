@@ -22,8 +22,8 @@ static constexpr int64_t kReservedBytes = 12 << 10;
 /// The most channels of a block that has several short ones.
 static constexpr int64_t kMostShortChannels = 64;
 /// The most blocks of 256 threads, with 64 registers each, that a
-/// multiprocessor runs at a time. Blocks of a second wave would read data after
-/// later data has been read.
+/// multiprocessor runs at a time. A second wave of blocks would read its data
+/// only after the end of the data was read.
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
@@ -84,7 +84,7 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
 static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
                  int64_t mostBytes) {
   int64_t reserved = kReservedBytes;
-  // With rows, it is small, or the number of threads is chosen to fit.
+  // For rows, static memory is small, or the threads are chosen to fit.
   if (layout.channelsInnermost) {
     int64_t staticBytes = layout.getStaticBytes(schedule);
     if (staticBytes > CudaChip::kStaticSharedBytes)

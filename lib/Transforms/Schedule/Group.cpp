@@ -247,8 +247,8 @@ static void ownInit(OpBuilder &b, OpOperand &operand) {
   }
 }
 
-/// Moves ops that precede `region` but read its results behind it. Keeps their
-/// order and the order of all effects.
+/// Moves the ops that precede `region`, but read its results, to after it.
+/// Keeps their order and the order of all effects.
 static void moveReadersAfter(Operation *region) {
   DenseSet<Operation *> late = {region};
   bool hasLateEffect = false;

@@ -305,8 +305,8 @@ struct FoldUniformInputs : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Replaces an init that is never read by a tensor.empty: it need not be a
-/// value that merely has the right shape.
+/// Makes an init that is never read a tensor.empty: it need not be a value that
+/// merely has the right shape.
 struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -38,7 +38,7 @@ struct Walk {
 using Indices = SmallVector<Value>;
 
 /// The pieces of a walk that a thread visits: number `from + thread` and every
-/// `stride`-th after it, up to `to`.
+/// `stride`-th after it, before `to`.
 struct ThreadPieces {
   Value from, thread, stride, to;
   bool isChunk = false; // known to be one whole chunk
