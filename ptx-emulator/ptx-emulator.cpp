@@ -79,7 +79,7 @@ struct Options {
   std::exit(2);
 }
 
-/// Writes what was printed, or fails: exit() would not report a full disk.
+/// Flushes the output, or fails: exit() would not report a full disk.
 static void flushOutput() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     fail(std::string("standard output: cannot write: ") + std::strerror(errno));
@@ -156,7 +156,7 @@ static bool isReal(Type type) {
          type == Type::BF16;
 }
 
-/// Not by a stream, which takes memory that runs out for the end of a file.
+/// Avoids streams, which report the end of the file if memory runs out.
 static std::vector<char> readFile(const std::string &path) {
   constexpr size_t kChunk = size_t(1) << 16;
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -174,7 +174,7 @@ static std::vector<char> readFile(const std::string &path) {
   return bytes;
 }
 
-/// Allocates nothing, so that no file is left in part where memory runs out.
+/// Allocates nothing, so that running out of memory leaves no partial file.
 static bool writeFile(const char *path, const std::vector<char> &bytes) {
   int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0)

@@ -23,8 +23,8 @@
 
 namespace mlir::bngrad {
 
-/// Adds every upstream dialect and extension, our dialect, the translations to
-/// LLVM IR of the pipelines' output and of kernels, and the sharding of our
+/// Adds every upstream dialect and extension, our dialect, the translations of
+/// the pipelines' output and of kernels to LLVM IR, and the sharding of our
 /// ops.
 inline void registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);

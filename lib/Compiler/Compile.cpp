@@ -25,8 +25,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The CPU for which `machine` generates code. The cache sizes of this machine
-/// are used only if the code is for this machine.
+/// The CPU for which `machine` generates code. Uses this machine's cache sizes
+/// only if the code is for this machine.
 static Target getTarget(const llvm::TargetMachine &machine,
                         const CompileOptions &options) {
   Target host = Target::host();
@@ -45,7 +45,7 @@ static Target getTarget(const llvm::TargetMachine &machine,
 static LogicalResult lower(ModuleOp module, const CompileOptions &options,
                            const Target &target, Stage last = Stage::Lower) {
   PassManager pm(module.getContext());
-  // The result is verified once: each pass would cost a third more.
+  // Verify only the result: verifying each pass would take a third more.
   pm.enableVerifier(false);
   switch (options.device) {
   case Device::Cpu: {
@@ -102,8 +102,8 @@ static FailureOr<std::string> getPtx(ModuleOp module) {
   return object.getObject().getValue().rtrim('\0').str();
 }
 
-/// Removes how long each step of making kernels took, so that the same input
-/// gives the same text.
+/// Removes the compile times of kernels, so that the same input gives the same
+/// text.
 static void removeTimes(ModuleOp module) {
   for (auto binary : module.getOps<gpu::BinaryOp>()) {
     SmallVector<Attribute> objects;
@@ -121,8 +121,8 @@ static void removeTimes(ModuleOp module) {
   }
 }
 
-/// The prefixes of the functions that generated code calls in a library of its
-/// device.
+/// The prefixes of the functions that generated code calls in its device's
+/// library.
 static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
   static constexpr StringRef kCpu[] = {"dlopen", "dlsym", "bngradAllReduce",
                                        "bngradProcessIndex"};
@@ -145,7 +145,8 @@ static void describeTarget(llvm::Module &module,
   }
 }
 
-/// The optimized LLVM IR of `module`, which is lowered; null and a diagnostic.
+/// The optimized LLVM IR of the lowered `module`; null and a diagnostic if
+/// none.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module,
                                                const CompileOptions &options,
                                                llvm::TargetMachine &machine,

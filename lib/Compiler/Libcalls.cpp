@@ -48,8 +48,8 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
 
 /// Rounding to nearest even, subnormals included. LLVM 22 rounds to bf16 inline
 /// on x86, and calls __truncsfbf2 for values that need no rounding. f64 goes
-/// through an f32 that is rounded to odd (docs of --bngrad-expand-truncf say
-/// why that is right).
+/// through an f32 that is rounded to odd (--bngrad-expand-truncf documents why
+/// this is correct).
 static constexpr char kHalfConversions[] = R"(
 define internal float @__extendhfsf2(half %value) {
   %bits16 = bitcast half %value to i16
@@ -157,8 +157,8 @@ define internal float @bngrad.round_to_odd(double %value) {
 }
 )";
 
-/// Whether an instruction has values of this type. Any of them may become
-/// conversions: x86 selects between two bf16 as between two f32.
+/// Whether an instruction has values of this type. Any of them may need
+/// conversions: x86 selects between two bf16 as if they were f32.
 static bool uses(const llvm::Module &module,
                  bool (llvm::Type::*isType)() const) {
   auto is = [&](const llvm::Value *value) {
@@ -190,7 +190,7 @@ void mlir::bngrad::addFloatConversions(llvm::Module &module) {
   assert(conversions && "a constant");
   conversions->setDataLayout(module.getDataLayout());
   conversions->setTargetTriple(module.getTargetTriple());
-  // Nothing calls them before instructions are selected.
+  // Instruction selection adds the only calls.
   SmallVector<llvm::GlobalValue *> used;
   for (llvm::Function &function : *conversions)
     used.push_back(&function);

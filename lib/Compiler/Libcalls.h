@@ -26,9 +26,8 @@ namespace mlir::bngrad {
 LogicalResult verifyCalls(const llvm::Module &module, Location loc,
                           ArrayRef<StringRef> prefixes);
 
-/// Gives `module` conversions of f16 and bf16 of its own, where LLVM would call
-/// those of a compiler's library: not every such library has them. They are
-/// internal to the module.
+/// Adds internal conversions of f16 and bf16 to `module` if LLVM would call a
+/// compiler's runtime library for them: not every such library has them.
 void addFloatConversions(llvm::Module &module);
 
 } // namespace mlir::bngrad

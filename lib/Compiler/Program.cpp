@@ -30,8 +30,8 @@ CompiledProgram &
 CompiledProgram::operator=(CompiledProgram &&) noexcept = default;
 CompiledProgram::~CompiledProgram() = default;
 
-/// The first symbol that `module` uses and nobody defines, this process,
-/// `symbols` and the library `handle`; empty: none.
+/// The first symbol that `module` uses but that neither this process, `symbols`
+/// nor the library `handle` defines; empty if there is none.
 static std::string findUnknownSymbol(const llvm::Module &module,
                                      ArrayRef<CompiledProgram::Symbol> symbols,
                                      void *handle) {
@@ -58,7 +58,7 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
       createTargetMachine(CodeGenTarget(), /*isJit=*/true, reason);
   if (!machine)
     return module.emitError(reason);
-  // The engine, which loads it once more, would not report an error.
+  // The engine loads it again, but would not report an error.
   void *handle = nullptr;
   if (!library.empty()) {
     handle = dlopen(library.str().c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -89,7 +89,7 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
       ExecutionEngine::create(module, options, std::move(machine));
   if (!engine)
     return module.emitError(llvm::toString(engine.takeError()));
-  // LLVM would report it in words of its own.
+  // LLVM's own report would be less clear.
   if (!unknown.empty())
     return module.emitError("expected ops that need the libraries of C "
                             "and mathematics only, got a use of '")
@@ -102,7 +102,7 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
                              llvm::JITSymbolFlags::Exported};
     return map;
   });
-  // Kernels are registered by constructors.
+  // Constructors register the kernels.
   if (!library.empty())
     (*engine)->initialize();
   return CompiledProgram(module.getContext(), std::move(*engine));

@@ -36,13 +36,12 @@ static llvm::Triple getTriple(const CodeGenTarget &target) {
   return llvm::Triple(llvm::Triple::normalize(target.triple));
 }
 
-/// Machines whose way of calling C functions and of converting f16 and bf16
-/// generated code keeps to.
+/// Whether generated code follows the machine's C calling convention and its
+/// conversions of f16 and bf16.
 static bool isSupported(const llvm::Triple &triple) {
   bool isKnown = triple.getArch() == llvm::Triple::x86_64 ||
                  triple.getArch() == llvm::Triple::aarch64;
-  // x32 and ILP32 have pointers of 32 bits; Windows has a way of its own to
-  // pass arguments.
+  // x32 and ILP32 have 32-bit pointers; Windows passes arguments differently.
   bool isShort =
       triple.isX32() || triple.getEnvironment() == llvm::Triple::GNUILP32;
   return isKnown && !isShort && triple.isOSBinFormatELF() &&
@@ -60,8 +59,8 @@ int64_t mlir::bngrad::getSveBits(const CodeGenTarget &target,
   if (!machine.getTargetTriple().isAArch64() || isNative(target) ||
       !machine.getMCSubtargetInfo()->checkFeatures("+sve"))
     return 0;
-  // LLVM does not know the lengths. Others have registers of 128 bits, as those
-  // of NEON, or of a length that is not known.
+  // LLVM does not know the lengths. Other CPUs have registers of 128 bits, like
+  // NEON, or of an unknown length.
   return llvm::StringSwitch<int64_t>(target.cpu)
       .Case("a64fx", 512)
       .Cases({"neoverse-v1", "fujitsu-monaka"}, 256)
@@ -78,7 +77,7 @@ void mlir::bngrad::useSve(llvm::Module &module, int64_t bits) {
           module.getContext(), granules, granules));
 }
 
-/// Registers LLVM's targets of the machines that are supported, once.
+/// Registers LLVM's targets for the supported machines, once.
 static void initializeTargets() {
   static const bool isDone = [] {
 #if LLVM_HAS_X86_TARGET
@@ -98,7 +97,7 @@ static void initializeTargets() {
   (void)isDone;
 }
 
-/// LLVM's target for `triple`; null and a reason.
+/// LLVM's target for `triple`; null and a reason on failure.
 static const llvm::Target *findTarget(const CodeGenTarget &target,
                                       const llvm::Triple &triple,
                                       std::string &reason) {
@@ -121,8 +120,8 @@ static const llvm::Target *findTarget(const CodeGenTarget &target,
   return registered;
 }
 
-/// Why code cannot be generated for the CPU `cpu`, which is not this machine's;
-/// empty: it can.
+/// Why code cannot be generated for `cpu`, which is not this machine's; empty
+/// if it can.
 static std::string findCpuError(const llvm::Target &registered,
                                 const llvm::Triple &triple, StringRef cpu) {
   std::string host = HostCpu::get().name;
@@ -144,7 +143,7 @@ static std::string findCpuError(const llvm::Target &registered,
   return "";
 }
 
-/// Why code cannot be generated with `features`; empty: it can.
+/// Why code cannot be generated with `features`; empty if it can.
 static std::string findFeatureError(const llvm::Target &registered,
                                     const llvm::Triple &triple,
                                     StringRef features) {
@@ -195,7 +194,7 @@ mlir::bngrad::createTargetMachine(const CodeGenTarget &target, bool isJit,
   llvm::TargetOptions options;
   if (!isJit) {
     relocation = llvm::Reloc::PIC_;
-    // Not .ctors, which lld drops.
+    // Avoid .ctors, which lld drops.
     options.UseInitArray = true;
   }
   return std::unique_ptr<llvm::TargetMachine>(registered->createTargetMachine(
@@ -209,8 +208,8 @@ LogicalResult mlir::bngrad::verifyTarget(const CodeGenTarget &target,
                  nullptr);
 }
 
-/// LLVM's passes for code whose loops are vectorized and unrolled already. They
-/// take less than half of the time of its default passes; kernels for large
+/// LLVM's passes for code whose loops are already vectorized and unrolled. They
+/// take less than half the time of its default passes, and kernels for large
 /// data are as fast. Without indvars, NHWC of 1024x1024 takes 1.4 % longer.
 static constexpr char kPasses[] =
     "function(sroa,early-cse<memssa>,simplifycfg),"
@@ -220,9 +219,9 @@ static constexpr char kPasses[] =
     "instcombine<no-verify-fixpoint>),"
     "mergefunc";
 
-/// Whether a call of `function` takes little time however its code is
-/// generated: it has no loops, and computes neither floats nor vectors. Entries
-/// and their checks are such functions.
+/// Whether calls of `function` are fast even with poor code: it has no loops
+/// and computes neither floats nor vectors. Entries and their checks are such
+/// functions.
 static bool isShort(const llvm::Function &function) {
   SmallVector<std::pair<const llvm::BasicBlock *, const llvm::BasicBlock *>>
       backEdges;
@@ -240,11 +239,11 @@ static bool isShort(const llvm::Function &function) {
                        });
 }
 
-/// Lets LLVM generate the code of short functions fast. That takes a tenth off
-/// the time to compile a gradient with its checks.
+/// Makes LLVM generate code for short functions fast. This saves a tenth of the
+/// time to compile a gradient with its checks.
 static void generateShortFunctionsFast(llvm::Module &module) {
   for (llvm::Function &function : module) {
-    // These exclude each other, and a size is asked for.
+    // optnone excludes size attributes, which were requested.
     if (function.isDeclaration() || function.hasOptSize() ||
         function.hasFnAttribute(llvm::Attribute::AlwaysInline) ||
         !isShort(function))
@@ -255,9 +254,9 @@ static void generateShortFunctionsFast(llvm::Module &module) {
 }
 
 namespace {
-/// Omits strength reduction when code is generated. It takes a sixth of the
-/// time to compile a gradient, and kernels are as fast without: the arrays of a
-/// loop share an index, which x86 adds to the address of an access.
+/// Omits loop strength reduction in code generation. It takes a sixth of the
+/// time to compile a gradient, and kernels are as fast without it: the arrays
+/// of a loop share an index, which x86 adds to the address of an access.
 class CodeGenGate : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
@@ -292,10 +291,10 @@ llvm::Error mlir::bngrad::optimize(llvm::Module &module,
 }
 
 LogicalResult mlir::bngrad::verifyLowered(ModuleOp module) {
-  // An op that was not lowered leaves casts; the op makes the better message.
+  // An op that was not lowered leaves casts, but reporting the op is clearer.
   Operation *cast = nullptr;
   WalkResult walk = module.walk([&](Operation *op) {
-    // Lowered only where all else is.
+    // These are lowered only if everything else is.
     if (isa<ParallelOp, NumThreadsOp, YieldOp>(op))
       return WalkResult::advance();
     if (isa<UnrealizedConversionCastOp>(op)) {

@@ -49,7 +49,7 @@ struct FoldCastOfOperand : OpInterfaceRewritePattern<GradientOpInterface> {
   }
 };
 
-/// Adds every size that the operands know to the result types. A tensor.cast
+/// Adds every size known from the operands to the result types. A tensor.cast
 /// converts each result to the type that its users expect.
 struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -82,7 +82,7 @@ struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
 };
 
 /// Without elements there is nothing to sum: every per-channel result is 0,
-/// whatever mean and variance are, and every other one is 0 or empty.
+/// whatever mean and variance are, and every other result is 0 or empty.
 struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 

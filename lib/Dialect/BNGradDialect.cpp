@@ -25,7 +25,7 @@ using namespace mlir::bngrad;
 #include "BNGrad/Dialect/BNGradAttrs.cpp.inc"
 
 namespace {
-/// Every op may be inlined: they all compute from their operands alone.
+/// Every op may be inlined, as all compute only from their operands.
 struct BNGradInlinerInterface : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 
@@ -37,7 +37,7 @@ struct BNGradInlinerInterface : DialectInlinerInterface {
 
 void BNGradDialect::initialize() {
   addInterfaces<BNGradInlinerInterface>();
-  // registerSelectByDeviceTranslation keeps it.
+  // registerSelectByDeviceTranslation keeps this promise.
   declarePromisedInterface<gpu::OffloadingLLVMTranslationAttrInterface,
                            SelectByDeviceAttr>();
   addAttributes<

@@ -124,7 +124,7 @@ SmallVector<int64_t> GradientOpInterface::getDataShape() {
   };
   for (OpOperand &operand : getOperation()->getOpOperands())
     merge(getOperandRole(operand), operand.get());
-  // A per-channel result is cast to its type in the end.
+  // Per-channel results are finally cast to their types.
   for (auto [role, result] :
        llvm::zip_equal(getResultRoles(), getOperation()->getResults()))
     if (getRoleShape(role) != RoleShape::Channel)
@@ -174,7 +174,7 @@ mlir::bngrad::detail::reifyResultShapes(GradientOpInterface op,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The run-time checks of one op: everything is compared with input.
+/// Emits the run-time checks of one op, which compare everything with input.
 class SizeChecks {
 public:
   using GenerateErrorMessageFn =
@@ -186,7 +186,7 @@ public:
         input(cast<TypedValue<RankedTensorType>>(op.getOperandOf(Role::Input))),
         generateErrorMessage(generateErrorMessage) {}
 
-  /// Checks `value`, an operand or a result. Of a result only the type is used.
+  /// Checks `value`, an operand or a result. Uses only the type of a result.
   void check(Role role, Value value) {
     for (int64_t dim :
          llvm::seq(cast<RankedTensorType>(value.getType()).getRank())) {
@@ -198,14 +198,14 @@ public:
   }
 
 private:
-  /// Size `dim` of `value` is size `inputDim` of input.
+  /// Checks that size `dim` of `value` is size `inputDim` of input.
   void check(StringRef name, Value value, int64_t dim, int64_t inputDim) {
     auto type = cast<RankedTensorType>(value.getType());
     bool isStatic = !type.isDynamicDim(dim);
     if (isStatic && !input.getType().isDynamicDim(inputDim))
-      return; // the verifier knows
+      return; // the verifier has checked it
     if (!isStatic && value.getDefiningOp() == op)
-      return; // a result has the size it gets
+      return; // a result gets its size from the op
     Value expected = builder.createOrFold<tensor::DimOp>(loc, input, inputDim);
     Value actual =
         isStatic
@@ -217,7 +217,7 @@ private:
                        name, inputDim));
   }
 
-  /// Size `dim` of `value`, if it is dynamic, is `expected`.
+  /// Checks that size `dim` of `value`, if dynamic, is `expected`.
   void checkConstant(StringRef name, Value value, int64_t dim,
                      int64_t expected) {
     if (value.getDefiningOp() == op ||

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One function checks the constraints and merges the known sizes of all
-// operands; the verifier and type inference both call it. `// (C<n>)` marks the
+// The verifier and type inference both call one function that checks the
+// constraints and merges the known sizes of all operands. `// (C<n>)` marks the
 // code of a constraint of BNGradOps.td.
 //
 //===----------------------------------------------------------------------===//
@@ -43,7 +43,7 @@ static std::string printShape(ArrayRef<int64_t> shape) {
 }
 
 /// Merges the shape of operand or result `name` into `shape`: a static size
-/// replaces a dynamic one, two different static sizes are an error.
+/// replaces a dynamic one, and two different static sizes are an error.
 static LogicalResult mergeShape(EmitErrorFn emitError, StringRef name,
                                 ArrayRef<int64_t> other, StringRef ofWhat,
                                 SmallVectorImpl<int64_t> &shape) {
@@ -183,7 +183,7 @@ static LogicalResult verifyEpsilon(EmitErrorFn emitError, Operands op,
   return success();
 }
 
-/// (C1) to (C5) of an op whose grad_input is made of all operands.
+/// (C1) to (C5) of an op that computes grad_input from all operands.
 template <typename AdaptorT>
 static FailureOr<Shapes> verifyGradientOperands(EmitErrorFn emitError,
                                                 AdaptorT op) {
@@ -293,7 +293,7 @@ LogicalResult BatchNormBackwardOp::verify() {
                     shapes->channel);
 }
 
-/// grad_input as input, the others as mean, every size that any operand knows.
+/// Infers grad_input from input and the others from mean, with all known sizes.
 LogicalResult BatchNormBackwardOp::inferReturnTypes(
     MLIRContext *context, std::optional<Location> location, ValueRange operands,
     DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
@@ -462,7 +462,7 @@ LogicalResult ElementCastOp::verify() {
       return emitOpError() << "expected rank 1 and the identity layout for "
                               "elements of different sizes, got "
                            << type;
-  // Products of unsigned numbers that fit into 128 bits.
+  // Products of unsigned numbers, which fit into 128 bits.
   auto getBytes = [](MemRefType type, uint64_t bytes) {
     return llvm::APInt(128, type.getDimSize(0)) * bytes;
   };

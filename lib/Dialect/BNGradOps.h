@@ -18,21 +18,21 @@
 namespace mlir::bngrad::detail {
 
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
-/// operands' shapes are all known may be moved to where it would not have run.
+/// operands all have static shapes may be speculated.
 Speculation::Speculatability getSpeculatability(GradientOpInterface op);
 
-/// Adds the sizes of each result: attributes for static ones, sizes of input
+/// Adds the sizes of each result: attributes for static sizes, sizes of input
 /// for dynamic ones.
 LogicalResult reifyResultShapes(GradientOpInterface op, OpBuilder &builder,
                                 ReifiedRankedShapedTypeDims &shapes);
 
-/// Checks the constraints on shapes for dynamic sizes: every operand and result
-/// is compared with input.
+/// Generates checks of the shape constraints for dynamic sizes, which compare
+/// every operand and result with input.
 void generateSizeChecks(
     GradientOpInterface op, OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage);
 
-/// Adds every size that the operands know to the given result types. The
+/// Adds every size known from the operands to the given result types. The
 /// verifier reports sizes that disagree, with the constraint.
 void refineTypes(ArrayRef<Type> inferred, SmallVectorImpl<Type> &returnTypes);
 

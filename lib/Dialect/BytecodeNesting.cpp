@@ -29,14 +29,14 @@ namespace Section = bytecode::Section;
 namespace OpEncodingMask = bytecode::OpEncodingMask;
 
 namespace {
-/// The rest of a part of the bytecode. After its end everything is 0.
+/// The unread rest of a part of the bytecode. Reads past its end return 0.
 class Bytes {
 public:
   Bytes() = default;
   explicit Bytes(StringRef all) : all(all) {}
 
   bool isEmpty() const { return at == all.size(); }
-  /// Whether more was read than there is.
+  /// Whether reads went past the end.
   bool isExceeded() const { return exceeded; }
 
   uint8_t readByte() {
@@ -61,8 +61,8 @@ public:
     return bytes;
   }
 
-  /// A number whose first byte has as many zeros at its low end as bytes
-  /// follow.
+  /// Reads a number. As many bytes follow its first byte as that has trailing
+  /// zeros.
   uint64_t readNumber() {
     uint64_t first = readByte();
     if (first == 0)
@@ -83,7 +83,7 @@ public:
     return {number >> 1, number & 1};
   }
 
-  /// The kind of a section, and its bytes.
+  /// Reads the kind of a section and its bytes.
   std::pair<uint8_t, StringRef> readSection() {
     uint8_t kind = readByte();
     uint64_t size = readNumber();
@@ -129,14 +129,14 @@ private:
   /// The regions of an operation.
   struct Regions {
     Bytes bytes;
-    /// What is left; of operations, in the current block.
+    /// What is left to read; numOps is for the current block.
     uint64_t numRegions = 0, numBlocks = 0, numOps = 0;
-    /// Whether they have a section of their own.
+    /// Whether they have a separate section.
     bool hasSection = false;
   };
 
   void readBlock(Regions &regions);
-  /// Reads an operation, and begins with its regions.
+  /// Reads an operation and begins its regions.
   void readOp(Regions &regions);
   void skipUseListOrders(Bytes &bytes, uint64_t numValues);
 
@@ -287,8 +287,8 @@ void mlir::bngrad::forEachText(StringRef bytecode,
 
 namespace {
 /// Reads entries as MLIR's reader does, and limits how deep they are nested.
-/// That reader tries an entry again until those have been read which it refers
-/// to, so entries that refer to themselves would keep it busy for ever.
+/// That reader retries an entry until all entries that it refers to have been
+/// read, so an entry that refers to itself would keep it busy forever.
 class LimitedReader {
 public:
   LimitedReader(unsigned mostNesting, bool *isTooDeep)
@@ -321,8 +321,8 @@ public:
   }
 
 private:
-  /// Many times the failures in a row for entries that are as deep as allowed:
-  /// for each of them, the reader tries some of the others.
+  /// Many times the successive failures for entries that are as deep as
+  /// allowed: for each of them, the reader tries some of the others.
   unsigned getMostFailures() const { return mostNesting * mostNesting; }
 
   LogicalResult fail(DialectBytecodeReader &reader) {
@@ -333,7 +333,7 @@ private:
            << mostNesting << " deep, got more";
   }
 
-  /// The depth of an entry, from those of the entries that it refers to.
+  /// The depth of an entry, from the depths of the entries that it refers to.
   template <typename T> unsigned addDepth(T entry) {
     unsigned depth = 0;
     auto addPart = [&](auto part) {
@@ -346,7 +346,7 @@ private:
 
   unsigned mostNesting;
   bool *isTooDeep;
-  /// Entries that are being read, and those not read since the last one was.
+  /// Entries being read, and failures since the last entry that was read.
   unsigned numOpen = 0, numFailures = 0;
   DenseMap<const void *, unsigned> depths;
 };

@@ -15,20 +15,19 @@
 namespace mlir::bngrad {
 
 /// Whether the regions of the bytecode are nested more than `mostNesting` deep.
-/// Its operations are read without building them. Nothing beyond an error of
-/// the encoding counts, as MLIR's reader stops there as well.
+/// Reads operations without building them. Stops at an error of the encoding,
+/// as MLIR's reader does.
 bool hasDeepRegions(StringRef bytecode, unsigned mostNesting);
 
 /// Whether the bytecode has groups of more attributes or types than it
-/// declares, beyond whose table MLIR's reader would write.
+/// declares: MLIR's reader would write past the end of its table.
 bool hasExcessEntries(StringRef bytecode);
 
-/// Calls the function with each attribute and type that the bytecode has as
-/// text.
+/// Calls the function with each attribute and type that is stored as text.
 void forEachText(StringRef bytecode, function_ref<void(StringRef)> function);
 
-/// Makes the reader of bytecode refuse attributes and types that are nested
-/// more than `mostNesting` deep, and set the flag, if there is one.
+/// Makes the bytecode reader reject attributes and types that are nested more
+/// than `mostNesting` deep, and then set the flag, if given.
 void limitNesting(ParserConfig &config, unsigned mostNesting,
                   bool *isTooDeep = nullptr);
 

@@ -49,7 +49,7 @@ bool ParameterRange::contains(int64_t value) const {
 }
 
 std::string ParameterRange::describe() const {
-  // So many powers are named one by one.
+  // At most this many powers are listed one by one.
   constexpr int64_t kMostNamed = 16;
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -130,8 +130,8 @@ mlir::bngrad::getScheduleParameters(ScheduleKind kind) {
   return selectParameters<GpuSchedule>(getInfo(kind).parameters.gpu);
 }
 
-/// True if all but the parameters of `kind` have their defaults. Without
-/// parameters, a kind has no fma either.
+/// True if all parameters that `kind` lacks have their defaults. A kind without
+/// parameters has no fma either.
 template <typename Schedule>
 static bool hasOnlyParametersOf(ScheduleKind kind, const Schedule &schedule) {
   SmallVector<ScheduleParameter<Schedule>> parameters =
@@ -164,7 +164,7 @@ refuseParameter(AsmParser &parser, SMLoc loc, StringRef name, ScheduleKind kind,
   return error << kFmaParameter << "), got '" << name << "'";
 }
 
-/// Parses the value of parameter `name`. A bool is no integer here.
+/// Parses the value of parameter `name`. A bool does not count as an integer.
 static ParseResult parseInteger(AsmParser &parser, StringRef name,
                                 int64_t &value) {
   SMLoc loc = parser.getCurrentLocation();
@@ -308,7 +308,7 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, CpuSchedule cpu,
                                    GpuSchedule gpu) {
-  // The text has only those.
+  // The text can hold only these parameters.
   if (!hasOnlyParametersOf(kind, cpu) || !hasOnlyParametersOf(kind, gpu))
     return emitError() << "expected defaults for all but the parameters of '"
                        << stringifyScheduleKind(kind) << "'";
@@ -324,7 +324,7 @@ LogicalResult BNGradDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError()
            << "expected attribute '" << ScheduleAttr::kAttrName
            << "' to be a #bngrad.schedule, got " << attr.getValue();
-  // By name, as the dialect does not depend on linalg.
+  // Compare names, as the dialect does not depend on linalg.
   if (op->getName().getStringRef() != "linalg.generic")
     return op->emitOpError()
            << "expected attribute '" << ScheduleAttr::kAttrName

@@ -58,8 +58,7 @@ static uint16_t encode(SmallFormat format, double value) {
                 static_cast<uint32_t>(mantissa >> shift);
     return static_cast<uint16_t>(sign | result);
   }
-  // Doubles that are subnormal are far below half the smallest number of
-  // either format.
+  // Subnormal doubles are far below half the smallest number of either format.
   if (exponent == 0)
     return static_cast<uint16_t>(sign);
 
@@ -113,7 +112,7 @@ static double decode(SmallFormat format, uint16_t encoded) {
   return value;
 }
 
-/// `value` toward zero in the range of `T`; 0 for NaN.
+/// `value` rounded toward zero and clamped to the range of `T`; 0 for NaN.
 template <typename T> static T truncate(double value) {
   double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (std::isnan(value))
@@ -295,7 +294,7 @@ double nextNumber(ElementType type, double value, bool upwards) {
          "expected a number of a float type");
   if (value == 0)
     return upwards ? smallestSubnormal(type) : -smallestSubnormal(type);
-  // The bits of a float are its magnitude in order, below the sign.
+  // Below the sign, the bits of floats order them by magnitude.
   uint64_t bits = 0;
   storeRounded(type, &bits, 0, value);
   bits += (value > 0) == upwards ? 1 : -1;

@@ -15,8 +15,8 @@
 
 namespace bngrad {
 
-/// A shared mutex of static storage. Unlike one of every C++ library, it has no
-/// destructor, as threads may still call while the process ends.
+/// A shared mutex of static storage. Unlike some C++ libraries' mutexes it has
+/// no destructor, as threads may still use it while the process ends.
 class StaticSharedMutex {
 public:
   // NOLINTBEGIN(readability-identifier-naming): names of the standard library.
@@ -34,8 +34,7 @@ private:
 /// child finds it free. To be called once, when the library is loaded.
 template <auto &lock> void holdDuringFork() {
   using Lock = std::remove_reference_t<decltype(lock)>;
-  // The lock knows the thread that took it, which has another number in the
-  // child.
+  // The lock records its owner's thread id, which differs in the child.
   pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); },
                  [] { new (&lock) Lock; });
 }

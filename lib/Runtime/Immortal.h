@@ -13,9 +13,9 @@
 
 namespace bngrad {
 
-/// A T of static storage that is not destroyed: destructors of the program and
-/// threads may still call the library while the process ends. Unlike one on the
-/// heap it cannot be missing.
+/// A T of static storage that is never destroyed: destructors of the program
+/// and threads may still call the library while the process ends. Unlike an
+/// object on the heap, its allocation cannot fail.
 template <typename T> class Immortal {
 public:
   Immortal() { new (memory) T(); }

@@ -54,7 +54,7 @@ struct File {
     if (descriptor >= 0)
       ::close(descriptor);
   }
-  /// Closes now; the result tells whether that succeeded.
+  /// Closes the file now; false if that fails.
   int close() {
     int result = ::close(descriptor);
     descriptor = -1;
@@ -105,7 +105,7 @@ static bool writeBytes(int descriptor, const char *data, size_t size) {
 
 /// Reads the magic, the version and the header text.
 ///
-/// `size` is that of the file. `dataBegin` is where the elements begin.
+/// `size` is the size of the file. `dataBegin` is where the elements begin.
 static bool readHeader(int descriptor, size_t size, std::string &text,
                        size_t &dataBegin, std::string &error) {
   char prefix[kPrefixSizeV2] = {};
@@ -173,8 +173,7 @@ static bool readHeader(int descriptor, size_t size, std::string &text,
 namespace {
 /// An array in a file, and where the elements begin.
 struct FileArray : NpyLayout {
-  /// The number of an element in the file, whose number in row-major order is
-  /// `i`.
+  /// The position in the file of element `i` in row-major order.
   int64_t locate(int64_t i) const;
 
   size_t dataBegin = 0, size = 0;
@@ -210,7 +209,7 @@ static bool findArray(int descriptor, size_t fileSize, FileArray &array,
       !interpretHeader(text, array, error))
     return false;
   array.size = static_cast<size_t>(*computeByteSize(array.type, array.shape));
-  // Before an allocation: a header may claim anything.
+  // Check before allocating: a header may claim any size.
   size_t available =
       fileSize > array.dataBegin ? fileSize - array.dataBegin : 0;
   if (available == array.size)
@@ -219,7 +218,7 @@ static bool findArray(int descriptor, size_t fileSize, FileArray &array,
   return false;
 }
 
-/// Checks the bytes of an i1 array, of which the first has number `begin`.
+/// Checks bytes of an i1 array; the first one is element `begin`.
 static bool verifyBytes(const char *data, size_t size, size_t begin,
                         std::string &error) {
   for (size_t i = 0; i < size; ++i) {
@@ -233,8 +232,8 @@ static bool verifyBytes(const char *data, size_t size, size_t begin,
   return true;
 }
 
-/// Copies the elements of `part` from `elements`, all those of the file, into
-/// `array`, which has the shape of the part.
+/// Copies the elements of `part` from `elements`, which holds the whole file's,
+/// into `array`, which has the shape of the part.
 static bool copyElements(const FileArray &found, const char *elements,
                          const ArrayPart &part, Array &array,
                          std::string &error) {
@@ -243,7 +242,7 @@ static bool copyElements(const FileArray &found, const char *elements,
   visitRuns(found.shape, part,
             [&](int64_t whole, int64_t inPart, int64_t length) {
               char *to = array.data.data() + inPart * width;
-              // The elements of a run are neighbours in a row-major file.
+              // The elements of a run are adjacent in a row-major file.
               int64_t step = found.isFortranOrder ? 1 : length;
               for (int64_t i = 0; i < length; i += step)
                 std::memcpy(to + i * width,
@@ -397,7 +396,7 @@ bool writeNpy(const std::string &path, const Array &array, std::string &error) {
 void visitRuns(const std::vector<int64_t> &shape, const ArrayPart &part,
                const std::function<void(int64_t whole, int64_t inPart,
                                         int64_t length)> &visit) {
-  // Inner dims that the part has whole are one run, with the dim around them.
+  // Inner dims that the part covers fully form one run with the next dim.
   int64_t length = 1;
   size_t outer = shape.size();
   while (outer > 0 && part.shape[outer - 1] == shape[outer - 1])

@@ -106,8 +106,8 @@ bool HeaderParser::expect(char c) {
   return true;
 }
 
-/// A string without prefix. Escapes are not interpreted (no text we know has
-/// any), only not mistaken for the end.
+/// A string without prefix. Escapes are skipped but not interpreted, as no
+/// known header contains any.
 bool HeaderParser::parseString(std::string_view &contents) {
   char quote = peek();
   if (quote != '\'' && quote != '"')
@@ -204,7 +204,7 @@ static bool parseType(std::string_view descr, NpyLayout &layout,
     ElementType type;
     bool isBigEndian = false;
   };
-  // An integer has a sign or not in the file, and none in MLIR.
+  // Integers are signed or unsigned in the file, but signless in MLIR.
   constexpr Dtype kDtypes[] = {
       {"<f2", ElementType::F16},       {">f2", ElementType::F16, true},
       {"<f4", ElementType::F32},       {">f4", ElementType::F32, true},

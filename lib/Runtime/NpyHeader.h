@@ -24,7 +24,7 @@ std::string printable(std::string_view text);
 /// `shape` as Python prints a tuple.
 std::string tupleOf(const std::vector<int64_t> &shape);
 
-/// What a header says of an array.
+/// What a header says about an array.
 struct NpyLayout {
   ElementType type = ElementType::F32;
   bool isBigEndian = false;
@@ -33,8 +33,8 @@ struct NpyLayout {
   std::vector<int64_t> shape;
 };
 
-/// Reads the text of a header. False with a line in `error` if it is not that
-/// of an array that we read; its size is below 2^63 bytes.
+/// Reads the text of a header. False with a line in `error` if the array is not
+/// one that we can read. Its size is below 2^63 bytes.
 bool interpretHeader(std::string_view text, NpyLayout &layout,
                      std::string &error);
 

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tensors of the gradient and of its halves, declared once for the C
-// library and for its clients in this repository, which call it with an array
-// of them.
+// Declares the tensors of the gradient and of its halves once, for the C
+// library and for its clients in this repository, which pass them as an array.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +49,7 @@ inline constexpr int kNumOutputs = 3;
 enum class OperandShape {
   Data,     // the shape of input
   Channels, // the sizes of its feature dims
-  Sums      // 2 followed by those
+  Sums      // 2, then the sizes of the feature dims
 };
 
 enum class OperandUse : char { None, Input, Output };
@@ -66,8 +65,8 @@ inline constexpr OperandUse kNone = OperandUse::None, kIn = OperandUse::Input,
                             kOut = OperandUse::Output;
 } // namespace detail
 
-/// By operand. As an output of the whole gradient, the sums are those of its
-/// steps alone, and no caller has them.
+/// By operand. As an output of the whole gradient, the sums pass between its
+/// steps; no caller passes them.
 inline constexpr OperandInfo kOperands[kNumOperands] = {
     // clang-format off: a table.
     // name,         shape,                  uses by Whole, Reduce, Elemt
@@ -97,7 +96,7 @@ constexpr bool isData(int operand) {
   return kOperands[operand].shape == OperandShape::Data;
 }
 
-/// Owns the descriptors of the tensors of a call; null: absent.
+/// Owns the descriptors of the tensors of a call; null if absent.
 struct TensorDescriptors {
   TensorDescriptors() = default;
   TensorDescriptors(const TensorDescriptors &) = delete;
@@ -135,8 +134,8 @@ createDescriptor(Part part, bngradHandle_t handle,
   return BNGRAD_INTERNAL_ERROR;
 }
 
-/// Calls the function of the C library that computes `part`; `count`: the
-/// elements per channel, of Elemt alone.
+/// Calls the function of the C library that computes `part`. Only Elemt reads
+/// `count`, the elements per channel.
 inline bngradStatus_t compute(Part part,
                               bngradBatchNormBackwardDescriptor_t descriptor,
                               void *workspace, size_t workspaceSize,

@@ -25,7 +25,7 @@ bool orOutOfMemory(const std::string &path, std::string &error,
   try {
     return function();
   } catch (const std::bad_alloc &) {
-    // So short that every string has room for it.
+    // Short enough to need no allocation.
     error = kText;
   }
   try {

@@ -82,7 +82,7 @@ static void forEachRun(const std::vector<Loop> &loops, Body body) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A sum with its rounding errors on the side (D. Knuth, TAOCP 2, 4.2.2,
+/// A sum that keeps its rounding errors separately (D. Knuth, TAOCP 2, 4.2.2,
 /// theorem B): its own error does not grow with the number of terms.
 struct CompensatedSum {
   Real sum = 0;
@@ -103,14 +103,14 @@ struct ChannelSums {
   CompensatedSum dyXmu;
   Real absDy = 0;
   Real absDyXmu = 0;
-  /// How far the sums may be off because grad_output or they themselves are.
+  /// How far errors of grad_output, or of given sums, move the sums.
   Real errorDy = 0;
   Real errorDyXmu = 0;
 };
 } // namespace
 
-/// Terms of one run are first added up plainly in blocks of this many, an error
-/// of at most 2^10 * 2^-64 relative to A, against 2^-51 in the bound of f64.
+/// Terms of one run are first added up plainly in blocks of this many. The
+/// error is at most 2^10 * 2^-64 relative to A; the bound of f64 allows 2^-51.
 static constexpr int64_t kBlock = 1024;
 
 static Real loadGradOutput(const ReferenceProblem &problem, int64_t index) {
@@ -198,7 +198,7 @@ static void addErrors(const ReferenceProblem &problem,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// u_acc: that of the widest operand, at least f32.
+/// u_acc: the roundoff of the widest operand, at least f32.
 static Real accumulatorRoundoff(const ReferenceProblem &problem) {
   double roundoff =
       std::min({unitRoundoff(ElementType::F32), unitRoundoff(problem.dataType),
@@ -261,8 +261,8 @@ static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
 namespace {
 struct Sizes {
   int64_t numChannels = 1;
-  /// Elements per channel of input. Not the quotient of the sizes: it counts
-  /// also where there are no channels.
+  /// Elements per channel of input. Not a quotient of sizes, as it is needed
+  /// even without channels.
   int64_t perChannel = 1;
 
   explicit Sizes(const ReferenceProblem &problem) {
@@ -286,7 +286,7 @@ static std::vector<double> loadMean(const ReferenceProblem &problem,
   return mean;
 }
 
-/// The sums of a whole batch, as they are given.
+/// Loads the given sums of a whole batch.
 static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
                                          int64_t numChannels) {
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
@@ -305,7 +305,7 @@ static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
   return sums;
 }
 
-/// The sums over input, or those of a whole batch as they are given.
+/// The sums over input, or the given sums of a whole batch.
 static std::vector<ChannelSums>
 computeAllSums(const ReferenceProblem &problem, const std::vector<Loop> &loops,
                const std::vector<double> &mean) {
@@ -367,7 +367,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
   std::vector<ChannelSums> sums = computeAllSums(problem, loops, mean);
 
   std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
-  // As the op has it: no elements, no division.
+  // As in the op: without elements there is no division.
   Real realCount = static_cast<Real>(std::max<int64_t>(count, 1));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     const ChannelSums &channelSums = sums[channel];
@@ -438,8 +438,8 @@ bool isWithinBound(double result, double exact, double bound,
   return std::fabs(result - exact) <= bound;
 }
 
-/// `error / bound`: at most 1 if accepted, above 1 if not, also where one of
-/// the two is 0 or infinite.
+/// `error / bound`: at most 1 if accepted, above 1 if not, even if one of the
+/// two is 0 or infinite.
 static double severity(bool ok, double error, double bound) {
   bool hasRatio = bound > 0 && std::isfinite(bound) && std::isfinite(error);
   if (hasRatio)

@@ -37,15 +37,15 @@ struct StoredValue {
   uint8_t width; // of an element
 };
 
-/// Reports races, and bytes of a pending asynchronous copy. `scope` is that of
-/// an atomic or volatile access. Unordered stores of the same elements are no
-/// race if the `value` is the same (PTX_EMULATOR_EQUAL_STORES).
+/// Reports races, and bytes of a pending asynchronous copy. `scope` is the
+/// scope of an atomic or volatile access. Unordered stores of the same elements
+/// are not a race if the `value` is the same (PTX_EMULATOR_EQUAL_STORES).
 bool checkAccess(Warp &warp, unsigned lane, const Place &place, uint32_t bytes,
                  AccessKind kind, Scope scope,
                  const StoredValue *value = nullptr);
 
-/// Reports bytes that threads have written without a proxy fence between, for a
-/// copy by the asynchronous proxy.
+/// Reports bytes that threads have written without a proxy fence before a copy
+/// by the asynchronous proxy.
 bool checkProxyFence(Warp &warp, unsigned lane, const Place &place,
                      uint32_t bytes, AccessKind kind);
 

@@ -34,7 +34,7 @@ struct Reduction {
   bool isGlobal = false;
 };
 
-/// The new value where `old` is in memory; `c` is the third operand of cas.
+/// The new value if memory contains `old`; `c` is the third operand of cas.
 uint64_t applyAtomic(const Reduction &reduction, uint64_t old, uint64_t b,
                      uint64_t c = 0);
 

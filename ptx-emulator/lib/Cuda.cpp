@@ -56,8 +56,8 @@ static bool isCallersStream(void *stream) {
   return callersStream.isSet && callersStream.stream == stream;
 }
 
-/// Returns an empty string if `handle` is an existing one, the default stream
-/// or the caller's stream.
+/// Returns an empty string if `handle` exists, or is the default stream or the
+/// caller's stream.
 static std::string checkHandle(const char *function, void *handle,
                                bool isStream) {
   if (isStream && (!handle || isCallersStream(handle)))
@@ -69,8 +69,8 @@ static std::string checkHandle(const char *function, void *handle,
          (isStream ? "stream" : "event");
 }
 
-/// As checkHandle(), for an operation of `stream` that is no launch: the
-/// kernels before it do not overlap those after it.
+/// Like checkHandle(), for an operation of `stream` that is not a launch: the
+/// kernels before it do not overlap the kernels after it.
 static std::string checkStream(const char *function, void *stream,
                                Device &device) {
   std::string error = checkHandle(function, stream, true);

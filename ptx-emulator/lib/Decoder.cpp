@@ -347,8 +347,8 @@ bool Decoder::decodeCall(Inst inst) {
   return true;
 }
 
-/// Whether an instruction only computes registers from registers. What it
-/// computes of uninitialised values is harmless unless it is used.
+/// Whether an instruction only computes registers from registers. Its results
+/// from uninitialised values are harmless unless they are used.
 static bool isArithmetic(const std::string &name) {
   static const auto &names = *new std::unordered_set<std::string_view>{
       "abs",  "add",  "bfe",   "bfi",  "bfind", "bmsk",    "brev", "clz",
@@ -359,7 +359,7 @@ static bool isArithmetic(const std::string &name) {
   return names.count(name) != 0;
 }
 
-/// The carry has no state of its own.
+/// The emulator does not track whether the carry is defined.
 static bool usesCarry(const Instruction &instruction) {
   const std::vector<std::string> &name = instruction.name;
   return std::find(name.begin() + 1, name.end(), "cc") != name.end();

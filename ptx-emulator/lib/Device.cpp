@@ -13,7 +13,7 @@
 #include "Machine.h"
 #include "Parser.h"
 
-// Nothing of it is defined here.
+// This library defines none of it.
 #pragma GCC visibility push(default)
 #include "BNGrad/Runtime/Cuda.h"
 #pragma GCC visibility pop
@@ -55,7 +55,7 @@ std::string Device::findEmulatedChip(const std::string &name, Chip &chip) {
 }
 
 std::string Device::load(LoadedModule &module) {
-  // What is left of a load for which there was not enough memory.
+  // Release what is left of a load that ran out of memory.
   releaseGlobals(module);
   module.module = Module();
   std::string chip;
@@ -206,7 +206,7 @@ std::string Device::launch(KernelHandle &kernel, LaunchConfig config,
     return "launch-bounds: kernel '" + kernel.name + "': expected " +
            std::to_string(program.params.size()) + " parameters, got " +
            std::to_string(numParams);
-  // Too many are reported below.
+  // Excess parameters are reported below.
   bool fits = program.paramBytes <= program.mostParamBytes;
   config.params.resize(fits ? program.paramBytes : 0);
   for (size_t i = 0; fits && i < program.params.size(); ++i)

@@ -74,8 +74,8 @@ public:
   /// Writes `count` values of `width` bytes.
   std::string fill(void *to, uint32_t value, unsigned width, uint64_t count);
   void unload(LoadedModule *module);
-  /// The next kernel of `stream` starts when those before it are complete: an
-  /// operation is between, or the host has waited.
+  /// Makes the next kernel of `stream` start when those before it are complete:
+  /// there is an operation in between, or the host has waited.
   void completeKernels(void *stream) { streams.erase(stream); }
   void completeAllKernels() { streams.clear(); }
 
@@ -98,7 +98,7 @@ private:
   std::string record(const class Launch &launch);
 
   uint64_t numLaunches = 0;
-  /// The kernels of a stream since the last that had to be complete.
+  /// The kernels of a stream since the last one that had to be complete.
   struct Stream {
     KernelsAhead ahead; // but the last
     uint64_t lastLaunch = 0;

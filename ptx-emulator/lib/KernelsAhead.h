@@ -16,9 +16,9 @@
 
 namespace bngrad::ptx {
 
-/// The bytes of global memory that kernels of a stream have accessed which may
-/// still run when the next kernel starts (programmatic dependent launch). Here
-/// they are complete by then.
+/// The bytes of global memory accessed by those kernels of a stream that may
+/// still run when the next kernel starts (programmatic dependent launch). In
+/// the emulator they are complete by then.
 class KernelsAhead {
 public:
   /// Adds the accesses of launch number `launch`, the last to its buffers.
@@ -31,7 +31,7 @@ public:
     const std::string *kernel = nullptr; // null: none
     bool wrote = false;
   };
-  /// An access to one of the bytes that a read, or a write, must follow.
+  /// An access to one of the bytes that a read or a write must follow.
   Access find(const Region &region, uint64_t offset, uint64_t bytes,
               bool isWrite) const;
 

@@ -194,8 +194,8 @@ struct Block {
 
   void start(Cluster &cluster, uint32_t rank, Dim3 id);
   bool isDone() const;
-  /// Ends the phase of `barrier`, one of `barriers`, if all threads are there
-  /// that have not exited.
+  /// Ends the phase of `barrier`, one of `barriers`, if all threads that have
+  /// not exited have arrived.
   void finishIfComplete(NamedBarrier &barrier);
 };
 
@@ -286,7 +286,7 @@ public:
   /// Increases with every event that may end a wait.
   uint64_t progress = 0;
   std::vector<Cluster *> active;
-  /// Null: no kernel ahead may still run.
+  /// Null if no kernel ahead may still run.
   const KernelsAhead *ahead = nullptr;
   bool hasWaited = false; // for kernels ahead
 

@@ -28,8 +28,8 @@ inline constexpr unsigned kRankShift = 24;
 /// The start of the shared memory of a block. It is not 0, so that a null
 /// pointer is out of bounds.
 inline constexpr uint32_t kSharedBase = 1024;
-/// The size of the memory before it that the system reserves, for kernels that
-/// ask for its address.
+/// The size of the memory before it that the system reserves. Kernels may ask
+/// for its address.
 inline constexpr uint32_t kReservedBytes = 512;
 
 /// One bit for each byte.
@@ -81,8 +81,8 @@ struct Buffer : Region {
   bool isHost = false;
   bool isRegistered = false; // owned by the host
   bool readOnly = false;
-  /// What remembers it once it is freed, made before as that must not need
-  /// memory: its address and size.
+  /// Records its address and size once it is freed. Allocated in advance, as
+  /// freeing must not need memory.
   std::map<uint64_t, uint64_t>::node_type grave;
 };
 

@@ -38,9 +38,9 @@ public:
 
   bool read(uint64_t offset, uint32_t bytes, const Actor &actor,
             Conflict &conflict);
-  /// `width`: bytes of an element, 0 if the access has none. `isEqual`: the
-  /// value is the one in memory, so that earlier writes of elements of the same
-  /// width are no conflict.
+  /// `width`: bytes of an element, 0 if the access has none. `isEqual`: memory
+  /// already has the value, so that earlier writes of elements of the same
+  /// width do not conflict.
   bool write(uint64_t offset, uint32_t bytes, const Actor &actor, uint8_t width,
              bool isEqual, Conflict &conflict);
 
@@ -56,8 +56,7 @@ public:
   };
   std::vector<Accessed> getAccessed() const;
 
-  /// Whether the writes by threads that are ordered before `actor` are so by a
-  /// proxy fence.
+  /// Whether a proxy fence orders the threads' writes that precede `actor`.
   bool isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,
                 ProxySpace space, Conflict &conflict);
 

@@ -24,7 +24,7 @@ static thread_local int32_t status = 0;
 /// never after its removal. Recursive, so that the handler may remove itself.
 static std::recursive_mutex handlerMutex;
 static ErrorSink errorSink;
-/// Of this thread; none: that of the process.
+/// The handler of this thread; none to use the handler of the process.
 static thread_local ErrorSink threadSink;
 
 bool bngrad::ptx::hasError() { return status != 0; }

@@ -28,8 +28,8 @@ bool hasError();
 void fail(int32_t code, const char *line);
 
 /// Calls `fn(device)`, which returns an error message, unless the calling
-/// thread already has an error and the call does not release anything. Memory
-/// that runs out is an error.
+/// thread already has an error and the call does not release anything. Running
+/// out of memory is an error.
 template <typename Fn> void withDevice(Fn fn, bool releases = false) {
   if (hasError() && !releases)
     return;

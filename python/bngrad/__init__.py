@@ -1,6 +1,6 @@
 """Gradients of batch normalization, for numpy and arrays with DLPack.
 
-bngrad.torch and bngrad.jax have those of PyTorch and JAX. With the package
+bngrad.torch and bngrad.jax are for PyTorch and JAX. With the package
 bngrad-compiler, bngrad.compile compiles programs of MLIR.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
     "opt", "set_num_threads",
 ]
 
-# Few programs need them, and they take longer to import than all others.
+# Few programs need these, and importing them takes longer than all others.
 _MODULES = {
     "bngrad._compile": ("Diagnostic", "Parameter", "Program", "compile", "opt"),
     "bngrad._explain": ("Explanation", "explain"),

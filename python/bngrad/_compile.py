@@ -32,7 +32,7 @@ class Parameter(NamedTuple):
     """An argument or result of a program.
 
     dtype: the type of elements in MLIR, such as "f32" or "i1".
-    shape: None where a size is dynamic; of a scalar, None.
+    shape: None for a dynamic size, and for the shape of a scalar.
     """
 
     name: str
@@ -51,7 +51,7 @@ os.register_at_fork(before=_import_lock.acquire, after_in_parent=_import_lock.re
 
 
 def _find_compiler() -> Any:
-    """Returns the module bngrad_compiler of the version of this package.
+    """Returns the module bngrad_compiler in the version of this package.
 
     Raises CompilerNotFoundError, or ParameterError for a value of BNGRAD_ISA that this CPU lacks.
     """
@@ -124,19 +124,19 @@ class Program:
 
     A call takes an array for each tensor or memref, of numpy or any library with
     DLPack, on the CPU, row-major without gaps, and a number for each scalar.
-    Elements of i1 are bool; integers may have a sign or not. It returns the
+    Elements of i1 are bool; integers may be signed or unsigned. It returns the
     result, a tuple of several, or None, as arrays of the library of the first
     array, or of numpy if there is none. An array for a memref may be written to.
 
     Calls run on the threads of bngrad (set_num_threads) and release Python's
-    lock. Several threads may call at once. Programs do not change: a copy is the
-    program itself, and a pickled one is compiled again where it is loaded.
+    lock. Several threads may call at once. Programs are immutable: a copy is the
+    program itself, and a pickled program is recompiled where it is loaded.
 
     Errors: DtypeError, ShapeError, StridesError and ParameterError, before
             anything is computed; DeviceError for target "cuda" without a GPU.
 
     entry: the name of the function.
-    target: that of bngrad.compile.
+    target: the target given to bngrad.compile.
     arguments, results: a tuple of Parameter.
     """
 
@@ -241,9 +241,9 @@ def compile(text: str | bytes, *, entry: str | None = None, target: str = "cpu",
           tensors, with gradients of StableHLO, MHLO and torch in generic form, as
           bngrad-compile takes it.
     entry: the function, if there are several.
-    target: "cpu"; "cuda": kernels for NVIDIA GPUs of sm_90, and arrays are copied
+    target: "cpu"; "cuda" for kernels for sm_90 NVIDIA GPUs, where arrays are copied
             there and back; "cuda:sm_80,sm_90" names other chips.
-    schedule: a #bngrad.schedule for every group; None: chosen.
+    schedule: a #bngrad.schedule for every group; None to choose one.
 
     Errors: CompileError, with MLIR's diagnostics; CompilerNotFoundError, an
             ImportError, without the package bngrad-compiler.

@@ -36,7 +36,7 @@ class ShapeError(Error, ValueError):
 
 
 class StridesError(Error, ValueError):
-    """An output with two elements at one address."""
+    """An output two elements of which share an address."""
 
 
 class DeviceError(Error, ValueError):
@@ -48,9 +48,9 @@ class CompilerNotFoundError(Error, ImportError):
 
 
 class CompileError(Error, ValueError):
-    """A program, or passes, that the compiler does not take.
+    """A program, or passes, that the compiler rejects.
 
-    diagnostics: all that it said, a tuple of bngrad.Diagnostic.
+    diagnostics: all its messages, a tuple of bngrad.Diagnostic.
     """
 
     diagnostics: tuple[Any, ...]

@@ -16,9 +16,9 @@ _WIDTHS = (2, 2, 4, 8)
 _OUTPUTS = ("grad_input", "grad_scale", "grad_offset")
 _DATA = ("grad_output", "input", "mask", "grad_input")
 _MOST_RANK = 16
-# Bytes of each of three arrays: beyond the share of a core in most caches.
+# Bytes of each of three arrays, beyond a core's share of most caches.
 _TRAFFIC_BYTES = 64 << 20
-# Calls of a round last at least as long.
+# The least duration of a round of calls.
 _SECONDS = 200e-6
 # Bytes per second by the number of threads.
 _bandwidths: dict[int, float] = {}
@@ -28,7 +28,7 @@ _bandwidths: dict[int, float] = {}
 
 
 def dtype_number(dtype: Any, name: str = "dtype") -> int:
-    """The C library's number of a type, of any library or a name."""
+    """The C library's number of a type, given by name or as a type of any library."""
     text = dtype if isinstance(dtype, str) else (
         getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype))
     text = str(text).rsplit(".", 1)[-1]
@@ -94,7 +94,7 @@ def _read_wanted(wanted: Any) -> list[int]:
 def make_problem(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str = "batch", mask: bool = False,
                  scale: bool = True, parameter_dtype: Any = None, order: Any = None,
                  wanted: Any = _OUTPUTS) -> Any:
-    """The problem of these arguments, those of `explain`, which are checked."""
+    """Checks the arguments of `explain` and returns their problem."""
     sizes = _read_shape(shape)
     rank = len(sizes)
     dims = _read_feature_dims(feature_dims, rank)
@@ -143,7 +143,7 @@ class Traffic:
         total = sum(self.bytes.values())
         is_far = int(lines.get("reuse_bytes", 0)) > cache
         self.moved = 0
-        # That of a copy may be another one.
+        # A copy may have another type.
         kernel_width = _WIDTHS[dtype_number(lines["data"])] if "data" in lines else width
         for name, passes in self.passes.items():
             crossings = passes if is_far else 1
@@ -151,7 +151,7 @@ class Traffic:
             if name == "grad_input" and lines.get("streaming") == "0" and total > cache:
                 crossings += 1
             if name in copied:
-                # One of the operand, one more of its copy.
+                # One read of the operand, one more of its copy.
                 copy = self.bytes[name] if name == "mask" else elements * kernel_width
                 self.moved += self.bytes[name] + (crossings + 1) * copy
                 crossings += 2
@@ -161,7 +161,7 @@ class Traffic:
 
 
 def median(values: Sequence[float]) -> float:
-    """The median, of the middle two their mean."""
+    """The median, or the mean of the middle two."""
     ordered, half = sorted(values), len(values) // 2
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
@@ -195,19 +195,19 @@ def _scaled(bytes: float) -> str:
 
 
 class Explanation:
-    """What `bngrad.explain` has found. `print` shows it.
+    """The result of `bngrad.explain`. `print` shows it.
 
     kernel: "ready", or "compiled" by libBNGradCompiler.so.
-    reason: why no ready kernel takes the operands as they are; empty: one does.
+    reason: why no ready kernel takes the operands directly; empty if one does.
     copied: the operands that are copied before or after, for that reason.
     isa: the instruction set of a ready kernel, otherwise None.
     form: "rows" if channels are innermost, otherwise "planes"; None if the
         kernel is compiled.
-    schedule: that of the loops (docs/schedules.md), otherwise None.
-    threads: that share the loops.
-    bytes, passes, crossings: of each tensor, its bytes, the passes of the loops
+    schedule: the schedule of the loops (docs/schedules.md), otherwise None.
+    threads: the number of threads that share the loops.
+    bytes, passes, crossings: for each tensor, its bytes, the passes of the loops
         over it, and how often it crosses memory.
-    bytes_moved: those that cross memory.
+    bytes_moved: the bytes that cross memory.
     bandwidth: bytes per second of two reads and one write, measured.
     expected: seconds, bytes_moved over bandwidth.
     measured: seconds, a median.
@@ -284,18 +284,18 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
     """Explains how `batch_norm_backward` computes a gradient, and measures it.
 
     Args:
-        shape: that of input.
+        shape: the shape of input.
         dtype: the type of data, of any library, or a name such as "bfloat16".
-        feature_dims, statistics, wanted: as those of `batch_norm_backward`.
+        feature_dims, statistics, wanted: as in `batch_norm_backward`.
         mask, scale: whether there is one.
-        parameter_dtype: the type of mean and the others; None: that of data.
+        parameter_dtype: the type of mean and the others; None for that of data.
         order: the dims in the order of memory, outermost first, such as
-            (0, 2, 3, 1) for channels_last; None: as they are.
-        rounds: of measurements; more are more exact.
+            (0, 2, 3, 1) for channels_last; None for row-major.
+        rounds: of measurements; more rounds are more exact.
 
     Returns:
-        An Explanation, whose repr is a text. The data that it measures with are
-        its own: as many bytes as those of a call.
+        An Explanation, whose repr is readable. It measures with data of
+        its own, of the same size as those of a call.
 
     Raises:
         bngrad.Error: an argument is wrong.
@@ -309,7 +309,7 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
                            parameter_dtype=parameter_dtype, order=order, wanted=wanted)
     lines = dict(line.split("=", 1) for line in problem.describe().splitlines())
     if lines["kernel"] != "ready":
-        # The passes of its loops are not known; one is the least.
+        # The passes of its loops are unknown, but there is at least one.
         names = {"grad_output", "input"} | ({"mask"} if mask else set()) | (set(wanted) & {"grad_input"})
         lines |= {f"passes.{name}": "1" for name in names}
     copied, cache = problem.copied(), cache_bytes()

@@ -22,13 +22,13 @@ def find_framework(part: str, module: str, title: str, oldest: tuple[int, int]) 
     try:
         framework = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # A framework that lacks a package of its own says so itself.
+        # A framework that lacks one of its own packages reports that itself.
         if error.name != module:
             raise
         raise ImportError(f"{expected}, got none: {advice}", name=module) from None
     version = getattr(framework, "__version__", None)
     if version is None:
-        # Such as a file torch.py of the user.
+        # For example, the user has a file torch.py.
         place = getattr(framework, "__file__", None) or "a folder of that name"
         raise ImportError(f"{expected}, got {place}, which has no __version__", name=module)
     version = str(version)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-# Told apart with any colour vision.
+# Distinguishable with any colour vision.
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
 _BAR, _GAP, _LEFT, _WIDTH, _RIGHT, _TOP, _BOTTOM = 13, 14, 250, 560, 80, 92, 52
 
@@ -75,7 +75,7 @@ def draw(title: str, subtitle: str, axis: str, names: Sequence[str], groups: Seq
     drawn = [value for group in groups for value in (*group.values, group.mark) if value]
     if not drawn or len(names) > len(_COLORS):
         raise ValueError(f"expected bars of 1 to {len(_COLORS)} series, got {len(drawn)} of {len(names)}")
-    # The shortest bar has a length, too.
+    # Even the shortest bar has a length.
     marks = ticks(min(drawn) / 1.3, max(drawn))
     low, high = math.log10(marks[0]), math.log10(marks[-1])
 
@@ -103,7 +103,7 @@ def draw(title: str, subtitle: str, axis: str, names: Sequence[str], groups: Seq
         if group.mark:
             writer.line(place(group.mark), top - 3, place(group.mark), top + len(names) * _BAR + 1, stroke="black",
                         stroke_width=2)
-        # Above marks, which a white seam keeps apart.
+        # A white seam separates the text from the marks below it.
         for index, value in enumerate(group.values):
             if value:
                 writer.text(place(value) + 4, top + index * _BAR + _BAR - 3, number(value), font_size=10,

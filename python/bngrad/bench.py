@@ -2,9 +2,9 @@
 
     python -m bngrad.bench [--shapes=SHAPES] [--dtype=TYPES] [--threads=N] [--rounds=N] [--output=FOLDER]
 
-Each takes its turn in every round, as does a pass over memory; times are
+In every round each takes a turn, as does a pass over memory; times are
 medians. The result is a table on standard output, and bngrad-bench.svg in the
-folder. A library that is not installed is left out.
+folder. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DEFAULT_SHAPES = ("32x64x56x56,32x64x56x56:last,32x128x28x28,32x128x28x28:last,3
                   "32x256x14x14,32x256x14x14:last,32x2048x7x7,32x2048x7x7:last,4096x256")
 LIBRARIES = ("bngrad", "torch", "jax")
 EPSILON = 1e-5
-# Calls of a sample last at least as long.
+# The least duration of the calls of a sample.
 SECONDS = 500e-6
-# Libraries differ by less, relative to the largest element.
+# The largest difference between libraries, relative to the largest element.
 TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 1e-8}
 Call = Callable[[], Any]
 
@@ -58,7 +58,7 @@ class Data:
             import ml_dtypes
 
             kind = ml_dtypes.bfloat16
-        # In the order of memory, and seen in that of the dims.
+        # Allocated in the order of memory, then viewed in the order of the dims.
         sizes = [case.shape[dim] for dim in case.order]
         back = [case.order.index(dim) for dim in range(len(sizes))]
         self.grad_output, self.input = (
@@ -82,7 +82,7 @@ def make_bngrad(data: Data) -> Call:
 
 
 def make_torch(data: Data) -> Call:
-    """PyTorch allocates its results: it takes no others without a copy."""
+    """PyTorch allocates its results: others would need a copy."""
     import numpy as np
     import torch
 
@@ -98,11 +98,11 @@ def make_torch(data: Data) -> Call:
 
 
 def make_jax(data: Data) -> Call:
-    """JAX's derivative of the formula, from the values that it keeps for it."""
+    """JAX's derivative of the formula, from the residuals that JAX keeps."""
     import jax
     import jax.numpy as jnp
 
-    # Innermost channels are those of the last dim, as JAX's arrays are row-major.
+    # Innermost channels are the last dim, as JAX's arrays are row-major.
     is_last = data.input.strides[1] == data.input.itemsize
     axis = data.input.ndim - 1 if is_last else 1
 
@@ -127,11 +127,11 @@ def make_jax(data: Data) -> Call:
 
 
 def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
-    """Those that can be imported, on so many threads."""
+    """The libraries that can be imported, on so many threads."""
     # All need it.
     __import__("numpy")
 
-    # Read when JAX is imported.
+    # JAX reads this when it is imported.
     os.environ["NPROC"] = str(threads)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     found: dict[str, Callable[[Data], Call]] = {"bngrad": make_bngrad}
@@ -146,7 +146,7 @@ def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
     try:
         import jax
 
-        # Without it, float64 becomes float32.
+        # Without this, float64 becomes float32.
         jax.config.update("jax_enable_x64", True)
         found["jax"] = make_jax
     except ImportError:
@@ -155,7 +155,7 @@ def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
 
 
 def check(name: str, case: Case, results: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Raises an error if the results of a library are others."""
+    """Raises an error if a library's results differ."""
     import numpy as np
 
     def widen(value: Any) -> Any:
@@ -202,7 +202,7 @@ class Progress:
 
 
 class Result:
-    """Seconds of each library in a case, and those that memory allows."""
+    """Seconds of each library in a case, and the seconds that memory allows."""
 
     def __init__(self, case: Case, times: dict[str, float], expected: float, bandwidth: float):
         self.case, self.times, self.expected, self.bandwidth = case, times, expected, bandwidth
@@ -360,7 +360,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; its exit status."""
+    """Runs the command and returns its exit status."""
     try:
         run(parse(arguments))
     except ImportError as error:

@@ -92,7 +92,7 @@ bool python::isInjective(const Array &array) {
 
 namespace {
 /// The bytes of an array, from the first to the end of the last element, and
-/// the step of its elements if it is a vector; 0: it is none.
+/// the step of its elements if it is a vector, else 0.
 struct Range {
   explicit Range(const Array &array) {
     begin = end = reinterpret_cast<intptr_t>(array.data);

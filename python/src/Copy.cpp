@@ -17,8 +17,8 @@ using python::Array;
 using python::Dtype;
 
 namespace {
-/// A float type with `kFraction` bits of fraction and `kExponent` of exponent,
-/// in 16 bits.
+/// A 16-bit float type with `kFraction` bits of fraction and `kExponent` bits
+/// of exponent.
 template <int kExponent, int kFraction> struct Half {
   static constexpr int kBias = (1 << (kExponent - 1)) - 1;
 
@@ -45,7 +45,7 @@ template <int kExponent, int kFraction> struct Half {
     int exponent = 1 - kBias; // of 0 and of subnormals
     if (value != 0)
       exponent = std::max(std::ilogb(value), exponent);
-    // At most 2^(kFraction + 1): a carry goes to the exponent.
+    // At most 2^(kFraction + 1); a carry increments the exponent.
     auto digits = static_cast<int64_t>(
         std::nearbyint(std::ldexp(value, kFraction - exponent)));
     int64_t bits = digits + (int64_t(exponent + kBias - 1) << kFraction);
@@ -53,7 +53,7 @@ template <int kExponent, int kFraction> struct Half {
   }
 };
 
-/// How an element is in memory.
+/// How an element is stored in memory.
 template <Dtype kDtype> struct Element;
 template <> struct Element<Dtype::F16> {
   using Bits = uint16_t;
@@ -76,7 +76,7 @@ template <> struct Element<Dtype::F64> {
   static Bits store(double value) { return value; }
 };
 
-/// `count` elements, from one to the next `fromStride` and `toStride` bytes.
+/// `count` elements that are `fromStride` and `toStride` bytes apart.
 struct Row {
   const char *from;
   char *to;
@@ -89,7 +89,7 @@ struct Dim {
 };
 } // namespace
 
-/// An element of any alignment and order of bytes.
+/// Loads an element of any alignment and byte order.
 template <typename T> static T load(const char *from, bool isSwapped) {
   char bytes[sizeof(T)];
   std::memcpy(bytes, from, sizeof(T));
@@ -172,7 +172,7 @@ static void copyRow(const Row &row, const Array &from, const Array &to) {
 void python::copy(const Array &from, const Array &to) {
   if (getNumElements(to) == 0)
     return;
-  // Dims in the order of the destination's memory, joined where both allow.
+  // Dims in the order of the destination's memory, joined if both allow it.
   int order[BNGRAD_MAX_RANK];
   findOrder(to, order);
   Dim dims[BNGRAD_MAX_RANK] = {{1, 0, 0}};

@@ -15,8 +15,8 @@
 
 namespace bngrad::python {
 
-/// Replaces the word `statistic` in the text of an error by `name`, that of the
-/// argument in Python: variance or inv_std.
+/// Replaces the word `statistic` in the text of an error by `name`, the
+/// argument's name in Python: variance or inv_std.
 inline std::string nameStatistic(std::string text, const char *name) {
   static constexpr char kWord[] = "statistic";
   constexpr size_t kSize = sizeof(kWord) - 1;

@@ -17,11 +17,11 @@
 
 namespace bngrad::python {
 
-/// Throws the exception of `status`, which is no success; see
+/// Throws the exception for `status`, which is not a success; see
 /// bngrad/_errors.py.
 [[noreturn]] void throwError(bngradStatus_t status, const std::string &message);
 
-/// Throws the exception of the last call of the C library if that has failed.
+/// Throws the exception for the last call of the C library if it failed.
 /// `statistic` replaces the name of that operand in its text.
 void check(bngradStatus_t status, const char *statistic = "statistic");
 
@@ -31,18 +31,18 @@ std::string getTypeName(nanobind::handle object);
 /// `name`: expected `expected`, got `actual`.
 [[noreturn]] void throwType(const char *name, const std::string &expected,
                             const std::string &actual);
-/// Replaces the exception of Python that `object` is no number of this kind;
-/// another one, such as KeyboardInterrupt, stays.
+/// Replaces Python's exception that `object` is not a number of this kind; any
+/// other, such as KeyboardInterrupt, stays.
 [[noreturn]] void throwNoNumber(const char *name, const std::string &expected,
                                 nanobind::handle object);
-/// No operand may have the type of element `actual`, or a parameter of the
-/// `expected` type has it, unless that is null.
+/// Throws because no operand may have the element type `actual` or, if
+/// `expected` is not null, because a parameter of that type has it.
 [[noreturn]] void throwDtype(const char *name, const std::string &actual,
                              const Dtype *expected);
 [[noreturn]] void throwReadOnly(const char *name);
 void verifyRank(const char *name, size_t rank);
 
-/// Of an output two elements of which have one address.
+/// Throws because two elements of an output share an address.
 [[noreturn]] void throwOverlap(const char *name);
 
 } // namespace bngrad::python

@@ -24,14 +24,14 @@ static_assert(offsetof(UnversionedTensor, deleter) == 56,
 static_assert(offsetof(ExchangeApi, exportTensor) == 24,
               "as DLPackExchangeAPI of dlpack.h");
 
-/// The major version of DLPack that is read here.
+/// The major version of DLPack that this file reads.
 static constexpr uint32_t kMajor = 1;
 
 /// DLPACK_FLAG_BITMASK_READ_ONLY.
 static constexpr uint64_t kReadOnlyFlag = 1;
 
 const ExchangeApi *bngrad::python::findExchangeApi(nb::handle type) {
-  // Subclasses inherit it, but may have no data, or other ones.
+  // Subclasses inherit it, but may have no data or different data.
   nb::object capsule =
       type.attr("__dict__")
           .attr("get")("__dlpack_c_exchange_api__", nb::none());
@@ -55,20 +55,20 @@ bool ExportedTensor::isReadOnly() const {
   return versioned && (versioned->flags & kReadOnlyFlag) != 0;
 }
 
-/// The capsule of `object`, of version 1 if its library has it.
+/// The capsule of `object`, in version 1 if its library supports that.
 static nb::object exportCapsule(nb::handle object) {
   nb::object method = object.attr("__dlpack__");
   try {
     return method(nb::arg("max_version") = nb::make_tuple(kMajor, 0));
   } catch (const nb::python_error &error) {
-    // Of a library from before version 1.
+    // The library predates version 1.
     if (!error.matches(PyExc_TypeError))
       throw;
   }
   return method();
 }
 
-/// The tensor in a capsule, which is called `name` until one has taken it.
+/// Takes the tensor in a capsule, which is called `name` until then.
 template <typename Tensor>
 static Tensor *getTensor(nb::handle capsule, const char *name) {
   if (!PyCapsule_IsValid(capsule.ptr(), name))
@@ -88,7 +88,7 @@ void ExportedTensor::takeCapsule(nb::handle object, const char *name) {
   if (!ofVersion && !ofNone)
     throwType(name, "an object whose __dlpack__ exports a tensor",
               getTypeName(object));
-  // Of another version nothing else may be read. The capsule keeps it.
+  // Nothing else may be read of another version. The capsule keeps it.
   if (ofVersion && ofVersion->major != kMajor)
     throwType(name, "a tensor of DLPack 1",
               "one of DLPack " + std::to_string(ofVersion->major));

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A type of arrays may have a table of functions since DLPack 1.2, which takes
+// Since DLPack 1.2, a type of arrays may have a table of functions, which takes
 // a tenth of the time of __dlpack__.
 //
 //===----------------------------------------------------------------------===//
@@ -40,17 +40,17 @@ struct ExchangeApi {
   uint32_t major, minor;
   const ExchangeApi *previous; // of another major version
   void *allocate;
-  /// Exports the tensor in `object`; not 0: an exception of Python's.
+  /// Exports the tensor in `object`; nonzero after a Python exception.
   int (*exportTensor)(void *object, VersionedTensor **tensor);
   void *importTensor;
   void *readTensor;
   void *getStream;
 };
 
-/// The table of a type; null: it has none.
+/// The table of a type; null if it has none.
 const ExchangeApi *findExchangeApi(nanobind::handle type);
 
-/// A tensor of another library, whose memory it keeps. Needs Python's lock.
+/// A tensor of another library; keeps its memory alive. Needs the GIL.
 class ExportedTensor {
 public:
   ExportedTensor() = default;
@@ -61,7 +61,7 @@ public:
   ~ExportedTensor();
 
   /// Takes the tensor in `object`, by `api` unless that is null. Throws what
-  /// the library throws, and errors of the argument `name`.
+  /// the library throws, and errors about the argument `name`.
   void take(nanobind::handle object, const ExchangeApi *api, const char *name);
 
   /// Whether it holds one.

@@ -36,7 +36,7 @@ public:
   bngradStatus_t create(const Call &call, const Array *arrays,
                         bngradHandle_t handle);
   bngradStatus_t run(const Call &call, const Array *arrays) const;
-  /// The text of the C library; throws.
+  /// The C library's description; throws its errors.
   std::string describe() const;
 
 private:
@@ -50,7 +50,7 @@ private:
 };
 } // namespace
 
-/// Elements from which a call takes longer than handing over Python's lock.
+/// From this many elements on, a call takes longer than handing over the GIL.
 static constexpr int64_t kFewElements = 1 << 14;
 
 /// The bytes of a workspace on the stack.
@@ -112,8 +112,8 @@ std::string Descriptor::describe() const {
   return text;
 }
 
-/// The dims of input for rows of channels: reduced dims in the order of memory,
-/// then feature dims.
+/// The order of input's dims for rows of channels: reduced dims in the order of
+/// memory, then feature dims.
 static void findRows(const Call &call, const int *order, int *rows) {
   const int *dims = call.options.feature_dims;
   int rank = call.arrays[Input].rank;
@@ -148,8 +148,8 @@ static Array makeRowMajor(const Array &array) {
   return result;
 }
 
-/// Operands without gaps, whose data have their dims in `order` and, unless it
-/// is null, type `dtype`.
+/// Dense operands whose data have their dims in `order` and, unless it is null,
+/// type `dtype`.
 static Arrays makeDense(const Call &call, const int *order,
                         const Dtype *dtype) {
   Arrays arrays;
@@ -200,11 +200,11 @@ static void verifyOutputs(const Call &call) {
   }
 }
 
-/// Python's lock is released while this exists.
+/// Releases the GIL while it exists.
 using Release = std::optional<Unlocked>;
 
-/// Creates the descriptor for copies of the operands, in the first layout that
-/// has a ready kernel, or a compiler.
+/// Creates the descriptor for copies of the operands, in the first layout for
+/// which there is a ready kernel or a compiler.
 static void planCopies(const Call &call, bngradHandle_t handle,
                        Descriptor &descriptor, Arrays &arrays) {
   int order[BNGRAD_MAX_RANK], rows[BNGRAD_MAX_RANK];
@@ -224,7 +224,7 @@ static void planCopies(const Call &call, bngradHandle_t handle,
   check(status, call.statistic);
 }
 
-/// Computes the outputs with copies of the operands that are not as those of
+/// Computes the outputs, copying the operands that differ from those of
 /// planCopies.
 static void executeWithCopies(const Call &call, bngradHandle_t handle,
                               bool isLarge) {
@@ -267,7 +267,7 @@ static bngradStatus_t planWithoutCopies(const Call &call, bngradHandle_t handle,
   bool isPlainCall = true;
   for (int i = 0; i < kNumOperands; ++i)
     isPlainCall &= !call.has[i] || isPlain(call.arrays[i]);
-  // Of sums, the C library takes row-major ones only.
+  // The C library takes only row-major sums.
   isPlainCall &= !call.has[Sums] || isRowMajor(call.arrays[Sums]);
   return isPlainCall ? descriptor.create(call, call.arrays, handle)
                      : BNGRAD_COMPILER_NOT_FOUND;

@@ -19,7 +19,7 @@ namespace bngrad::python {
 
 /// A call of the C library.
 struct Call {
-  /// All tensors absent, and the default options.
+  /// Makes a call with all tensors absent and the default options.
   explicit Call(Part part);
 
   bool isOutput(int operand) const { return bngrad::isOutput(part, operand); }
@@ -28,22 +28,22 @@ struct Call {
   bngradBatchNormBackwardOptions_t options;
   /// The keyword of the statistic: variance or inv_std.
   const char *statistic = "variance";
-  /// Of Elemt: the elements per channel.
+  /// For Elemt, the elements per channel.
   int64_t count = 0;
   bool has[kNumOperands];
   Array arrays[kNumOperands];
 };
 
-/// Computes the outputs. Operands that no ready kernel takes as they are, such
-/// as those with gaps or of several layouts, are copied. Throws the error of
-/// the C library. Needs Python's lock, and releases it for large arrays.
+/// Computes the outputs. Copies operands that no ready kernel takes directly,
+/// such as operands with gaps or with different layouts. Throws the errors of
+/// the C library. Needs the GIL, and releases it for large arrays.
 void execute(const Call &call);
 
 /// How a call is computed.
 struct Explanation {
-  /// Of the C library.
+  /// The C library's description.
   std::string description;
-  /// Why no kernel takes the operands as they are; empty: one does.
+  /// Why no kernel takes the operands directly; empty if one does.
   std::string reason;
   bool isCopied[kNumOperands];
 };

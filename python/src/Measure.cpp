@@ -39,11 +39,11 @@ struct Free {
 };
 using Memory = std::unique_ptr<char, Free>;
 
-/// A gradient of its own data.
+/// A gradient with its own data.
 class Problem {
 public:
-  /// Types are Dtype; `order` has the dims in the order of memory, and
-  /// `wanted` numbers of outputs.
+  /// Types are Dtype; `order` has the dims in the order of memory, and `wanted`
+  /// the numbers of outputs.
   Problem(const std::vector<int64_t> &shape, const std::vector<int> &order,
           int dtype, int parameterDtype, nb::handle featureDims,
           const std::string &statistics, bool hasMask, bool hasScale,
@@ -55,7 +55,7 @@ public:
   std::string getReason() const { return python::explain(call).reason; }
   /// The operands that are copied.
   std::vector<std::string> getCopied() const;
-  /// Seconds of a call, of `calls` one after another.
+  /// Seconds per call, measured over `calls` successive calls.
   double measure(int calls);
 
 private:
@@ -201,7 +201,7 @@ Traffic::Traffic(int64_t bytes) : lines((bytes + 63) / 64) {
   }
 }
 
-/// The share of a thread: two reads and a store past the caches.
+/// One thread's share: two reads and a store past the caches.
 void Traffic::pass(void *data, int thread, int n) {
   auto &traffic = *static_cast<Traffic *>(data);
   auto get = [&](int i) {

@@ -23,7 +23,7 @@ using namespace bngrad::python;
 using nb::literals::operator""_a;
 
 namespace {
-/// A call, and the objects that hold its arrays.
+/// A call and the objects that hold its arrays.
 struct Request : Call {
   using Call::Call;
 
@@ -33,7 +33,7 @@ struct Request : Call {
       read(object, operand, name);
   }
   void readOutput(nb::handle object, Operand operand);
-  /// Computes the outputs, after all arguments are read.
+  /// Computes the outputs once all arguments are read.
   void execute();
   void readFeatureDims(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
@@ -49,7 +49,7 @@ struct Request : Call {
   nb::handle given[kNumOperands];
   const char *names[kNumOperands] = {};
   std::optional<Result> results[kNumOperands];
-  /// The object of the library that results are for.
+  /// An object of the library that results are for.
   nb::handle like;
 };
 } // namespace
@@ -83,7 +83,7 @@ static long readInteger(nb::handle object, const char *name) {
   return overflow > 0 ? LONG_MAX : overflow < 0 ? LONG_MIN : value;
 }
 
-/// Needs input. Negative dims count from the end.
+/// Requires that input was read. Negative dims count from the end.
 void Request::readFeatureDims(nb::handle object) {
   auto add = [&](nb::handle item) {
     if (options.num_feature_dims == BNGRAD_MAX_FEATURE_DIMS)
@@ -137,8 +137,8 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
   options.statistics = readStatistics(statistics);
 }
 
-/// An output with the sizes of the feature dims, which may be wrong: the C
-/// library says so later.
+/// Describes an output with the sizes of the feature dims. If these dims are
+/// wrong, the C library reports them later.
 void Request::describeVector(Operand operand, Dtype dtype, bool isSums) {
   Array &array = arrays[operand];
   const Array &input = arrays[Input];
@@ -339,7 +339,7 @@ NB_MODULE(_numpy, module) {
       "lacks.");
   module.def("get_num_threads", getNumThreads, kGetNumThreadsDoc);
   module.def("set_num_threads", setThreads, "count"_a, kSetNumThreadsDoc);
-  // An exception may keep a measurement until the process ends.
+  // An exception may keep a measurement alive until the process ends.
   nb::set_leak_warnings(false);
   addMeasurements(module);
 }

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// By numpy's C API, which takes a tenth of the time of DLPack and has the types
-// of ml_dtypes. numpy is not imported here: there are no arrays before it is.
+// Uses numpy's C API, which takes a tenth of the time of DLPack and supports
+// the types of ml_dtypes. numpy is not imported here, as there are no arrays
+// until the program imports it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +26,10 @@
 using namespace bngrad;
 using namespace bngrad::python;
 
-/// The number that numpy gave to bfloat16 of ml_dtypes; -1: not known yet.
+/// The number that numpy gave to bfloat16 of ml_dtypes; -1 if not known yet.
 static int bfloat16 = -1;
 
-/// Whether numpy is there.
+/// Whether numpy has been imported.
 static bool hasNumpy() {
   if (PyArray_API)
     return true;
@@ -87,7 +88,7 @@ static Dtype getDtype(PyArray_Descr *descr, const char *name,
   throwDtype(name, nb::str(object).c_str(), expected);
 }
 
-/// Arrays whose elements may be absent are no operands.
+/// Rejects masked arrays, whose elements may be absent.
 static void verifyNotMasked(nb::handle object, const char *name) {
   PyObject *modules = PyImport_GetModuleDict();
   nb::handle module(PyDict_GetItemString(modules, "numpy.ma"));

@@ -32,7 +32,7 @@ static std::string getName(nb::dlpack::dtype type) {
          (type.lanes == 1 ? "" : "x" + std::to_string(type.lanes));
 }
 
-/// The type of elements of a DLPack tensor.
+/// The element type of a DLPack tensor.
 static Dtype getDtype(nb::dlpack::dtype type, const char *name,
                       const Dtype *expected) {
   using nb::dlpack::dtype_code;
@@ -70,7 +70,7 @@ struct Library {
 };
 } // namespace
 
-/// The library of a type or of one that it is derived from.
+/// The library of a type or of its base types.
 static Library::Kind findKind(nb::handle type) {
   for (nb::handle base : type.attr("__mro__")) {
     auto module = nb::cast<std::string>(nb::str(base.attr("__module__")));
@@ -83,8 +83,8 @@ static Library::Kind findKind(nb::handle type) {
   return Library::Other;
 }
 
-/// The libraries of the types that were seen and that are still there; never
-/// destroyed. Python's lock protects them.
+/// The libraries of types that were seen and still exist; never destroyed. The
+/// GIL protects them.
 static std::vector<Library> &getLibraries() {
   static std::vector<Library> *libraries;
   if (!libraries)
@@ -98,7 +98,7 @@ static Library findLibrary(nb::handle object) {
   for (const Library &library : libraries)
     if (library.type.is(type))
       return library;
-  // Another type may have the address when this one is gone.
+  // Another type may reuse the address once this one is gone.
   nb::object forget = nb::cpp_function([address = type.ptr()](nb::handle) {
     std::vector<Library> &known = getLibraries();
     auto isGone = [&](const Library &library) {
@@ -122,7 +122,7 @@ static void verifyDevice(int device, const char *name) {
                    std::to_string(device));
 }
 
-/// Checks the rank and the sizes of a tensor, which another library has made.
+/// Checks the rank and the sizes of another library's tensor.
 static void verifyTensor(const nb::dlpack::dltensor &tensor, const char *name) {
   auto fail = [&](const std::string &text) {
     throwError(BNGRAD_BAD_SHAPE, std::string(name) + ": expected " + text);
@@ -164,7 +164,7 @@ static void readTensor(const nb::dlpack::dltensor &tensor, const char *name,
     array.data += tensor.byte_offset;
 }
 
-/// Checks properties of a tensor of PyTorch that DLPack does not tell.
+/// Checks properties of a PyTorch tensor that DLPack does not convey.
 static void verifyTorch(nb::handle tensor, const char *name) {
   if (tensor.attr("requires_grad").is(nb::handle(Py_True)))
     throwType(name, "a tensor that requires no gradient",
@@ -178,8 +178,8 @@ static uintptr_t getStart(nb::handle storage) {
   return nb::cast<uintptr_t>(storage.attr("data_ptr")());
 }
 
-/// Checks that the storage of a tensor of PyTorch has the elements, where they
-/// were when it was read: it may have been resized before or since.
+/// Checks that the storage of a PyTorch tensor contains the elements, at the
+/// address where they were read: it may have been resized before or since.
 static void verifyStorage(const Keeper &keeper, const char *name,
                           const Array &array) {
   if (getNumElements(array) == 0)
@@ -201,7 +201,7 @@ static void verifyStorage(const Keeper &keeper, const char *name,
                                    "changes, got one that was resized");
 }
 
-/// Checks sizes and the address of an array that another library describes.
+/// Checks the sizes and the address of another library's array.
 static void verifyMemory(const Array &array, const char *name) {
   for (int dim = 0; dim < array.rank; ++dim)
     if (array.shape[dim] < 0)
@@ -216,7 +216,7 @@ static void verifyMemory(const Array &array, const char *name) {
                std::string(name) + ": expected data, got null");
 }
 
-/// Reads a tensor of another library than numpy.
+/// Reads a tensor of a library other than numpy.
 static void readOther(nb::handle object, const char *name, bool isOutput,
                       Array &array, Keeper &keeper, const Dtype *expected) {
   Library library = findLibrary(object);
@@ -225,7 +225,7 @@ static void readOther(nb::handle object, const char *name, bool isOutput,
               getTypeName(object));
   if (library.kind == Library::Torch)
     verifyTorch(object, name);
-  // Its arrays do not change, which DLPack does not tell.
+  // Its arrays are immutable, which DLPack does not convey.
   if (library.kind == Library::Jax && isOutput)
     throwReadOnly(name);
   keeper.tensor.take(object, library.exchange, name);
@@ -257,7 +257,7 @@ void python::verifyUnchanged(nb::handle object, const char *name,
 void python::markWritten(nb::handle object) {
   if (isNumpy(object) || findLibrary(object).kind != Library::Torch)
     return;
-  // Tensors of inference mode have no version.
+  // Tensors of inference mode have no version counter.
   if (object.attr("is_inference")().is(nb::handle(Py_True)))
     return;
   nb::module_::import_("torch.autograd.graph")
@@ -270,7 +270,7 @@ Result::Result(Array &array, nb::handle like) : like(like), array(&array) {
     object = makeNumpy(array);
     return;
   }
-  // JAX copies memory of a smaller alignment.
+  // JAX copies memory with a smaller alignment.
   constexpr size_t kAlignment = 64;
   size_t size = getNumElements(array) * getBytes(array.dtype);
   size = std::max<size_t>((size + kAlignment - 1) / kAlignment, 1) * kAlignment;

@@ -17,41 +17,41 @@
 
 namespace bngrad::python {
 
-/// Keeps the memory of an object's array during a call, whatever other threads
-/// do to the object, unless they resize it.
+/// Keeps the memory of an object's array alive during a call, whatever other
+/// threads do to the object, except resizing it.
 struct Keeper {
-  /// Of another library than numpy.
+  /// A tensor of a library other than numpy.
   ExportedTensor tensor;
-  /// Of PyTorch, with its address when it was read.
+  /// A PyTorch storage, with its address when it was read.
   nb::object storage;
   uintptr_t storageStart = 0;
 };
 
-/// Whether `object` is an array of numpy.
+/// Whether `object` is a numpy array.
 bool isNumpy(nb::handle object);
 
-/// The array of numpy in `object`; false if it has none. Throws if no operand
-/// may have it.
+/// Reads the numpy array in `object`; false if it is not one. Throws if no
+/// operand may be like this.
 bool readNumpy(nb::handle object, const char *name, Array &array,
                const Dtype *expected);
 
-/// An array of numpy, whose type, shape and strides are those of `array`; sets
-/// the data of that.
+/// Makes a numpy array with the type, shape and strides of `array`, and sets
+/// the data of `array`.
 nb::object makeNumpy(Array &array);
 
-/// The array in `object`, of numpy or with DLPack. Throws if no operand may
-/// have it. Integers are errors unless the `expected` type is given, which is
-/// then in texts; whether it is that type is not checked.
+/// Reads the array in `object`, from numpy or by DLPack. Throws if no operand
+/// may be like this. Integers are errors unless the `expected` type is given;
+/// errors then mention that type, but this does not check for it.
 void read(nb::handle object, const char *name, bool isOutput, Array &array,
           Keeper &keeper, const Dtype *expected = nullptr);
 
-/// Checks that the memory of an array is what was read. Code of Python that ran
-/// since, such as the `__dlpack__` of another argument, may have resized it;
-/// this runs none.
+/// Checks that the memory of an array has not changed. Python code that ran
+/// since it was read, such as the `__dlpack__` of another argument, may have
+/// resized it; this function runs no Python code.
 void verifyUnchanged(nb::handle object, const char *name, const Array &array,
                      const Keeper &keeper);
 
-/// The same for an array of numpy.
+/// The same for a numpy array.
 void verifyNumpyUnchanged(nb::handle object, const char *name,
                           const Array &array);
 
@@ -59,16 +59,16 @@ void verifyNumpyUnchanged(nb::handle object, const char *name,
 /// compute gradients from its former values.
 void markWritten(nb::handle object);
 
-/// Memory for an array without gaps, and the object that it becomes.
+/// Memory for a dense array, and the object that it becomes.
 class Result {
 public:
-  /// For an array of the library of `like`; sets the data of `array`.
+  /// Allocates an array of the library of `like`; sets the data of `array`.
   Result(Array &array, nb::handle like);
-  /// The object, when the data are final.
+  /// Returns the object once the data are final.
   nb::object take();
 
 private:
-  nb::object object; // of numpy, or the owner of the memory
+  nb::object object; // a numpy array, or the owner of the memory
   nb::handle like;
   const Array *array;
 };

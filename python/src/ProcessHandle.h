@@ -15,13 +15,13 @@
 
 namespace bngrad::python {
 
-/// Sets the handle for this CPU whose calls run on `threads`, of the first
-/// caller. It lives as long as the process. After a failure, whose text is that
-/// of bngradGetLastError(), the next call tries again.
+/// Returns the handle for this CPU, whose calls run on the `threads` of the
+/// first caller. It lives as long as the process. After a failure, described by
+/// bngradGetLastError(), the next call tries again.
 ///
-/// There is no lock, as a fork would leave it taken in the child: threads that
-/// come first at the same time each create a handle, and one is kept. Each
-/// library has its own.
+/// There is no lock, as a fork could leave it taken in the child. If several
+/// threads come first at the same time, each creates a handle, and one is kept.
+/// Each library has its own.
 static inline bngradStatus_t getProcessHandle(const bngrad_threads_t &threads,
                                               bngradHandle_t &handle) {
   static std::atomic<bngradHandle_t> kept;

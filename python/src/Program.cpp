@@ -22,7 +22,7 @@
 using namespace bngrad;
 using namespace bngrad::python;
 
-/// The most bytes of an array, as the C library has it.
+/// The most bytes of an array, as in the C library.
 static constexpr int64_t kMostBytes = int64_t(1) << 47;
 
 /// Elements of a descriptor before its sizes: two pointers and the offset.
@@ -87,12 +87,12 @@ public:
     else
       readArray(i, object);
   }
-  /// Checks that no array that is written shares memory with another one.
+  /// Checks that no array that is written shares memory with another array.
   void verifyMemory() const;
-  /// Checks that the arrays of `arguments` are those that were read.
+  /// Checks that the arrays of `arguments` are unchanged since they were read.
   void verifyUnchanged(const nb::args &arguments) const;
-  /// Sets the descriptors of results up to their data; whether a size is still
-  /// to be inferred.
+  /// Sets the descriptors of results except for their data. Returns whether a
+  /// size is still to be inferred.
   bool describeResults();
   void allocateResults(nb::handle like);
   nb::object takeResults();
@@ -115,7 +115,7 @@ private:
     return &words[program.parameters[i].start + kHeadWords];
   }
   void setData(size_t i) {
-    // The first of both is not read.
+    // The allocated pointer is not read.
     auto address = reinterpret_cast<intptr_t>(arrays[i].data);
     words[program.parameters[i].start] = address;
     words[program.parameters[i].start + 1] = address;
@@ -160,8 +160,8 @@ void Program::Frame::readArray(size_t i, nb::handle object) {
   setData(i);
 }
 
-/// The value of `object` in two's complement; both ranges of the type are
-/// allowed.
+/// The value of `object` in two's complement; the signed and the unsigned range
+/// of the type are both allowed.
 static int64_t readInteger(const std::string &name, Dtype dtype,
                            nb::handle object) {
   nb::object index = nb::steal(PyNumber_Index(object.ptr()));
@@ -170,7 +170,7 @@ static int64_t readInteger(const std::string &name, Dtype dtype,
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   int bits = dtype == Dtype::Bool ? 1 : static_cast<int>(getBytes(dtype)) * 8;
-  // Of 64 bits, values from 2^63 on overflow here, and need to be negative.
+  // 64-bit values from 2^63 on overflow here: pass them as negative numbers.
   bool fits = overflow == 0;
   if (fits && bits < 64)
     fits = value < int64_t(1) << bits &&
@@ -185,7 +185,7 @@ static int64_t readInteger(const std::string &name, Dtype dtype,
 void Program::Frame::readScalar(const Parameter &parameter, nb::handle object) {
   int64_t &word = words[parameter.start];
   if (parameter.dtype >= Dtype::Bool) {
-    // The low bytes are the value of any width.
+    // The low bytes are the value for any width.
     word = readInteger(parameter.name, parameter.dtype, object);
     return;
   }
@@ -207,8 +207,8 @@ void Program::Frame::verifyMemory() const {
       const Parameter &other = program.parameters[j];
       if (i == j && written.isWritten && !isInjective(arrays[i]))
         throwOverlap(written.name.c_str());
-      // Not even if both are the same elements: what the program reads after it
-      // has written, and in which order, depends on its schedule.
+      // Even identical arrays are errors: in which order the program reads and
+      // writes their elements depends on its schedule.
       if (i == j || !written.isWritten || other.isScalar ||
           !overlap(arrays[i], arrays[j]))
         continue;
@@ -279,7 +279,7 @@ nb::object Program::Frame::takeResults() {
   return nb::tuple(taken);
 }
 
-/// The arguments as a text such as "(x, mean)".
+/// The arguments as text, such as "(x, mean)".
 template <typename Parameters>
 static std::string listNames(const Parameters &parameters, size_t count) {
   std::string names;
@@ -296,7 +296,8 @@ nb::object Program::call(const nb::args &arguments) const {
                    std::to_string(arguments.size()));
   Frame frame(*this);
   nb::object like;
-  // Scalars first: a number of Python may change an array that was read.
+  // Read scalars first: converting one may run Python code that changes an
+  // array.
   for (bool isScalar : {true, false})
     for (size_t i = 0; i < numArguments; ++i) {
       if (parameters[i].isScalar != isScalar)

@@ -19,16 +19,16 @@ namespace bngrad::python {
 /// A program that libBNGradCompiler.so has compiled.
 class Program {
 public:
-  /// `entries`: the addresses of those in bngradProgramEntries_t, in order, 0:
-  /// null. `parameters`: a tuple of each one's name, type in MLIR, shape or
-  /// None, whether it is a result, and whether its array is written to. `code`:
-  /// the address of bngradDestroyProgram, and the bngradProgram_t, which this
-  /// object owns from here on.
+  /// `entries` has the addresses of bngradProgramEntries_t in order, 0 for
+  /// null. `parameters` has a tuple for each: its name, type in MLIR, shape or
+  /// None, whether it is a result, and whether its array is written. `code` is
+  /// the address of bngradDestroyProgram and the bngradProgram_t, which this
+  /// object then owns.
   Program(nb::handle entries, nb::handle parameters, nb::handle code);
 
-  /// Calls the program: its result, a tuple of several, or None. Results are of
-  /// the library of the first array, or of numpy. Throws the text of the
-  /// checked entries. Needs Python's lock, and releases it.
+  /// Calls the program. Returns its result, a tuple of several, or None.
+  /// Results are arrays of the first array's library, or of numpy. Throws the
+  /// errors of the checked entries. Needs the GIL, and releases it.
   nb::object call(const nb::args &arguments) const;
 
 private:
@@ -38,14 +38,14 @@ private:
     std::string name;
     Dtype dtype;
     bool isScalar, isResult, isWritten;
-    std::vector<int64_t> shape; // negative: dynamic
+    std::vector<int64_t> shape; // negative if dynamic
     size_t start;               // of its descriptor or value, in words
   };
   class Frame;
 
-  /// A call holds the program, and so the code. No Python runs when it is
-  /// freed: a thread that the end of the interpreter finds there would be torn
-  /// out of functions of C++.
+  /// A call holds the program and so the code. Freeing it runs no Python: at
+  /// the end of the interpreter, a thread in Python would be killed within C++
+  /// functions.
   struct Code {
     explicit Code(nb::handle code)
         : destroy(

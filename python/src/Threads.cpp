@@ -26,7 +26,7 @@
 using namespace bngrad;
 
 namespace {
-/// A loop whose iterations threads take one after another.
+/// A loop whose iterations the threads take one by one.
 struct Job {
   int n;
   void (*body)(void *data, int thread, int n);
@@ -52,17 +52,17 @@ private:
   void serve();
 
   std::mutex inUse; // by a caller
-  std::mutex mutex; // of all below
+  std::mutex mutex; // of everything below
   std::condition_variable hasJob;
   Job *job = nullptr;
   std::atomic<unsigned> numJobs{0};
-  /// Threads that may touch the job.
+  /// Threads that may access the job.
   std::atomic<int> numActive{0};
   int numThreads = 0;
   bool canStart = true;
 };
 
-/// A number of threads, and a handle with them; null: not made yet.
+/// A number of threads, and a handle for them; null until it is created.
 struct SizedHandle {
   int count = 0;
   bngrad_threads_t threads = {};
@@ -70,8 +70,8 @@ struct SizedHandle {
 };
 } // namespace
 
-/// Rounds of waiting before a thread sleeps, some 20 us: the loops of one call
-/// follow each other closely.
+/// Rounds of waiting before a thread sleeps, some 20 us, as the loops of one
+/// call follow each other closely.
 static constexpr int kSpins = 1000;
 
 static void relax() {
@@ -82,7 +82,7 @@ static void relax() {
 #endif
 }
 
-/// Waits for a short time until `condition` holds; whether it does.
+/// Waits for a short time until `condition` holds; returns whether it does.
 template <typename Condition> static bool spin(Condition condition) {
   for (int i = 0; i < kSpins; ++i) {
     if (condition())
@@ -96,7 +96,7 @@ template <typename Condition> static bool spin(Condition condition) {
 void Pool::start(int count) {
   if (numThreads >= count)
     return;
-  // Signals are for Python's thread.
+  // Leave signals to Python's thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -104,7 +104,7 @@ void Pool::start(int count) {
     for (; canStart && numThreads < count; ++numThreads)
       std::thread([this] { serve(); }).detach();
   } catch (const std::exception &) {
-    // No thread or no memory. Those that there are take all iterations.
+    // No thread or no memory. The existing threads take all iterations.
     canStart = false;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -161,7 +161,7 @@ void Pool::run(int n, void (*body)(void *, int, int), void *data) {
     std::this_thread::yield();
 }
 
-/// Threads do not survive a fork, so the child has a pool of its own.
+/// Threads do not survive a fork, so the child has its own pool.
 static std::atomic<Pool *> pool{nullptr};
 
 [[gnu::constructor]] static void watchForks() {
@@ -180,7 +180,7 @@ static int getFirstNumThreads() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-/// 0: not known yet. Python's lock protects it.
+/// 0 if not known yet. The GIL protects it.
 static int numThreads = 0;
 
 int python::getNumThreads() {
@@ -195,8 +195,7 @@ void python::runOnPool(int n, void (*body)(void *, int, int), void *data) {
   pool.load(std::memory_order_relaxed)->run(n, body, data);
 }
 
-/// The handle for calls on getNumThreads() threads. Python's lock protects
-/// them.
+/// The handle for calls on getNumThreads() threads. The GIL protects it.
 static SizedHandle &getSizedHandle() {
   static std::map<int, SizedHandle> *handles; // never destroyed
   if (!handles)

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pool of threads for calls from Python, where no OpenMP can be relied on. It
+// A pool of threads for calls from Python, where OpenMP may be missing. It
 // starts them when they are first needed. A call that finds the pool in use
 // runs on its own thread, and so does the child of a fork until it has started
-// threads of its own. The functions need Python's lock.
+// its own threads. The functions need the GIL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,24 +23,24 @@ namespace bngrad::python {
 /// The most threads of a call.
 inline constexpr int kMostThreads = 1024;
 
-/// The number of threads of a call, at first that of the environment variable
-/// BNGRAD_NUM_THREADS, else of OMP_NUM_THREADS, else of the CPUs that the
+/// The number of threads of a call. Initially the environment variable
+/// BNGRAD_NUM_THREADS, else OMP_NUM_THREADS, else the number of CPUs that the
 /// process may use.
 int getNumThreads();
 
 /// Sets the number of threads of later calls; `count` is at least 1.
 void setNumThreads(int count);
 
-/// Calls body(data, i, n) for each i below n on the threads of calls. Needs no
-/// lock.
+/// Calls body(data, i, n) for each i below n on the threads of calls. Does not
+/// need the GIL.
 void runOnPool(int n, void (*body)(void *data, int thread, int n), void *data);
 
-/// That many threads, for calls of compiled functions; they live as long as the
-/// process.
+/// getNumThreads() threads for calls of compiled functions; they live as long
+/// as the process.
 const bngrad_threads_t &getThreads();
 
-/// The handle for a CPU whose calls run on that many threads; it lives as long
-/// as the process. Throws if there is none.
+/// The handle for a CPU whose calls run on getNumThreads() threads; it lives as
+/// long as the process. Throws if it cannot be created.
 bngradHandle_t getHandle();
 
 } // namespace bngrad::python

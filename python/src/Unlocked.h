@@ -15,10 +15,10 @@
 
 namespace bngrad::python {
 
-/// Python's lock is released while this exists. A daemon thread that wants the
-/// lock when the interpreter has ended stops here for ever, as Python 3.14 has
-/// it. Older versions call pthread_exit instead, which would unwind functions
-/// of C++ that let no exception out, and so abort the process.
+/// Releases the GIL while it exists. A daemon thread that takes the GIL after
+/// the interpreter has ended hangs here forever, as in Python 3.14. Older
+/// versions call pthread_exit instead, which would unwind noexcept C++
+/// functions and so abort the process.
 class Unlocked {
 public:
   Unlocked() : state(PyEval_SaveThread()) {}
@@ -35,7 +35,7 @@ private:
     }
   };
 
-  // A function of its own, as pthread_exit needs a frame that may be unwound.
+  // A separate function, as pthread_exit needs a frame that may be unwound.
   [[gnu::noinline]] static void lock(PyThreadState *state) {
     Stop stop;
     PyEval_RestoreThread(state);

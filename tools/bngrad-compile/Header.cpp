@@ -78,7 +78,7 @@ static std::string getDescriptorType(Type type) {
          std::to_string(cast<ShapedType>(type).getRank()) + "_t";
 }
 
-/// Each in a guard of its own, since several headers may be included.
+/// Gives each type its own guard, since several headers may be included.
 static void printDescriptorType(raw_ostream &os, Type type) {
   std::string name = getDescriptorType(type), element = getCType(type);
   int64_t rank = cast<ShapedType>(type).getRank();
@@ -131,8 +131,8 @@ static void printDeclaration(raw_ostream &os, StringRef result, StringRef name,
   os << ");\n";
 }
 
-/// The guard contains a hash of the declarations: headers may have the same
-/// name, or names that differ only in characters that a macro cannot have.
+/// The guard contains a hash of the declarations: headers may have equal names,
+/// or names that differ only in characters that a macro cannot contain.
 static std::string makeGuard(StringRef fileName, StringRef declarations) {
   std::string guard = "BNGRAD_GENERATED_";
   for (char c : fileName)
@@ -140,7 +140,7 @@ static std::string makeGuard(StringRef fileName, StringRef declarations) {
   return guard + "_" + llvm::utohexstr(llvm::xxh3_64bits(declarations));
 }
 
-// In the order of the header.
+// These texts follow the order of the header.
 
 static constexpr StringLiteral kData = R"(/*
  * Made by bngrad-compile; link with the output it was made beside.

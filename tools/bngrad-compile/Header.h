@@ -16,8 +16,8 @@ namespace mlir::bngrad {
 
 /// The text of a header for C from C99 and C++ from C++11 that declares
 /// `functions`. The include guard depends on `fileName` and the declarations.
-/// `deviceArguments`: arrays are in memory of `device`. `isSharded`: functions
-/// sum over processes.
+/// With `deviceArguments`, arrays are in memory of `device`. With `isSharded`,
+/// functions sum over processes.
 std::string makeHeader(ArrayRef<ExportedFunction> functions, StringRef fileName,
                        Device device, bool deviceArguments, bool isSharded);
 

@@ -35,7 +35,7 @@ namespace {
 /// The first linker on PATH.
 struct Linker {
   std::string program;
-  bool isDriver = false; // of a compiler, which knows where libraries are
+  bool isDriver = false; // a compiler, which finds libraries itself
 };
 } // namespace
 
@@ -83,7 +83,7 @@ LogicalResult mlir::bngrad::addSharedObject(Outputs &outputs, StringRef path,
     options.append({"-rpath", llvm::sys::path::parent_path(library)});
   SmallVector<StringRef> args = {linker->program, "-shared"};
   for (StringRef option : options) {
-    // A driver passes these on.
+    // A driver passes these flags on.
     if (linker->isDriver)
       args.push_back("-Xlinker");
     args.push_back(option);

@@ -13,9 +13,9 @@
 
 namespace mlir::bngrad {
 
-/// Adds to `outputs` a shared object linked of the object file `object`, libm
-/// and, where something is called of them, `libraries`, which it finds beside
-/// it, if `besideToo`, or where they lie now.
+/// Adds to `outputs` a shared object linked from the object file `object`, libm
+/// and those of `libraries` that it calls. It finds these at their current
+/// paths or, if `besideToo`, also in its own folder.
 ///
 /// Errors: one line on standard error and failure: no linker on PATH, or the
 ///         first error of the linker.

@@ -34,7 +34,7 @@ struct Options {
   ImportOptions import;
   CompileOptions compile;
   OutputKind kind = OutputKind::Object;
-  bool isShared = false; // the object is linked into a shared object
+  bool isShared = false; // whether to link a shared object
   std::vector<Entry> entries;
   bool hasSchedule = false;
 };
@@ -64,7 +64,7 @@ static std::optional<OutputKind> getKind(StringRef path) {
       .Default(std::nullopt);
 }
 
-/// Checks the outputs before anything is compiled; reports one error for each.
+/// Checks the outputs before compiling; reports one error for each.
 static LogicalResult verifyOutputs(const InputArgList &args,
                                    const Options &options) {
   LogicalResult result = success();
@@ -106,7 +106,7 @@ static LogicalResult verifyOutputs(const InputArgList &args,
   return result;
 }
 
-/// Checks that options for one target are given with that target alone.
+/// Checks that options for one target are given only with that target.
 static LogicalResult verifyTarget(const InputArgList &args, bool isCuda) {
   LogicalResult result = success();
   auto needs = [&](unsigned id, StringRef name, bool cudaAlone) {
@@ -225,8 +225,8 @@ static FailureOr<Options> parseOptions(const InputArgList &args) {
   return options;
 }
 
-/// The libraries that a shared object of `module`, which is lowered for
-/// `device`, is linked with, beside those of C and mathematics: absolute paths.
+/// The absolute paths of the libraries to link a shared object of `module`,
+/// lowered for `device`, with, besides those of C and mathematics.
 static std::vector<std::string> getLibraries(ModuleOp module, Device device) {
   std::vector<std::string> libraries;
   if (device == Device::Cuda)
@@ -236,8 +236,8 @@ static std::vector<std::string> getLibraries(ModuleOp module, Device device) {
   return libraries;
 }
 
-/// `reason` of verifyTarget, with the name of the option in place of that of
-/// the field.
+/// The `reason` of verifyTarget, with the field's name replaced by the
+/// option's.
 static std::string toOption(StringRef reason) {
   auto [field, rest] = reason.split(':');
   StringRef option = llvm::StringSwitch<StringRef>(field)
@@ -274,7 +274,7 @@ static LogicalResult run(const Options &options) {
   if (functions->empty())
     return reportError(options.input +
                        ": expected a public function, got none");
-  // The usual name in frameworks; of others --bngrad-export-c says why.
+  // Frameworks often use this name; --bngrad-export-c explains other errors.
   bool hasMain = llvm::any_of(*functions, [](const ExportedFunction &function) {
     return function.name == "main";
   });

@@ -58,7 +58,7 @@ static StringRef getName(ParameterRange::Form form) {
   llvm_unreachable("unknown form");
 }
 
-/// The names of the parameters of `kind`, of both targets.
+/// The names of the parameters of `kind`, for both targets.
 static SmallVector<StringRef> getParameterNames(ScheduleKind kind) {
   SmallVector<StringRef> names;
   for (const auto &parameter : getScheduleParameters<CpuSchedule>(kind))
@@ -100,7 +100,7 @@ static void printJson(raw_ostream &os) {
                     {"gpu_parameters", getParametersAsJson<GpuSchedule>()}}));
 }
 
-/// The kinds of a GPU that have a parameter: "all", or their names.
+/// The kinds for GPUs that have a parameter: "all", or their names.
 static std::string describeKinds(StringRef parameter) {
   SmallVector<std::string> names;
   bool areAll = true;

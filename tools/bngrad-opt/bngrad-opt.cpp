@@ -26,9 +26,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Reports errors of the pipeline's text and options as one line each. For an
-/// option with a bad value the parser of options has printed its line by then:
-/// the diagnostic of a pass has no first line, that of a pipeline only says
+/// Reports errors in the pipeline's text and options as one line each. For a
+/// bad option value the option parser has already printed a line: after it, the
+/// diagnostic of a pass has no first line, and that of a pipeline only says
 /// that it could not be added.
 static LogicalResult setUpPipeline(const MlirOptMainConfig &config,
                                    PassManager &pm) {

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The two entry points of libBNGradPlugin.so, which the options
-// --load-dialect-plugin and --load-pass-plugin of mlir-opt call. Dialects of
-// other projects have no stand-ins here, as the tool may have them.
+// --load-dialect-plugin and --load-pass-plugin of mlir-opt call. There are no
+// stand-ins for other projects' dialects, as the tool may have these dialects
+// itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ using namespace mlir;
 
 extern "C" DialectPluginLibraryInfo mlirGetDialectPluginInfo() {
   // The pipelines need most of upstream's dialects and extensions. A dialect
-  // that the tool has registered stays as it is.
+  // that the tool has already registered is unchanged.
   return {MLIR_PLUGIN_API_VERSION, "BNGrad", BNGRAD_VERSION,
           [](DialectRegistry *registry) {
             mlir::bngrad::registerAllDialects(*registry);

@@ -69,7 +69,7 @@ static uint64_t mixBits(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// The random number with an index.
+/// The random number of an element, from its random `bits`.
 static double makeRandom(ElementType type, uint64_t bits, double low,
                          double high) {
   // 53 random bits in [0, 1). Rounding may leave [low, high).
@@ -111,13 +111,13 @@ static bool hasNumber(ElementType type, double low, double high) {
   return first < high;
 }
 
-/// True for an error that the next argument would have, too.
+/// True for an error that the next argument would cause, too.
 static bool isOutOfMemory(StringRef error) {
   return error.contains("out of memory");
 }
 
 namespace {
-/// Makes the argument number `i` by the text of its --arg.
+/// Makes argument number `i` from the text of its --arg.
 class ArgumentMaker {
 public:
   ArgumentMaker(Program &program, unsigned i, StringRef text, FindPart findPart)
@@ -126,9 +126,9 @@ public:
 
   FailureOr<Array> make();
 
-  /// Whether no further argument is worth a try.
+  /// Whether trying further arguments is pointless.
   bool isEnd = false;
-  /// Of the whole argument.
+  /// The shape of the whole argument.
   std::vector<int64_t> shape;
 
 private:

@@ -36,17 +36,17 @@ file: /dev/stdout, /dev/stderr, /dev/fd/N, a device such as /dev/null, a pipe
 that is read.
 )";
 
-/// The part of argument `i`, which has `shape`, that this process has.
+/// Finds this process's part of argument `i`, which has `shape`.
 ///
 /// Errors: the reason in `error` and failure.
 using FindPart = function_ref<FailureOr<::bngrad::ArrayPart>(
     unsigned i, ArrayRef<int64_t> shape, std::string &error)>;
 
 /// Reads or generates one array per argument of the program, as kSpecHelp says;
-/// with `findPart`, only its part. `shapes` become those of the whole
+/// with `findPart`, only its part. Sets `shapes` to the shapes of the whole
 /// arguments.
 ///
-/// Shapes: sizes the function does not know come from the file or from `@`.
+/// Shapes: sizes that the function does not know come from the file or `@`.
 /// Errors: one line on standard error for each argument that is wrong, naming
 ///         it, and failure.
 FailureOr<std::vector<::bngrad::Array>>

@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 using ::bngrad::Array;
 
-/// Two reads and one streaming write, as generated code would do them, on the
+/// Two reads and one streaming write, like generated code does them, on the
 /// same threads. Blocks of 16 KB per thread keep the pages in order.
 static constexpr StringLiteral kBandwidthModule = R"mlir(
 func.func @bngrad_runner_bandwidth(
@@ -51,8 +51,8 @@ func.func @bngrad_runner_bandwidth(
 )mlir";
 static constexpr StringLiteral kBandwidth = "bngrad_runner_bandwidth";
 
-/// Elements of each array of the pass over memory: 64 MiB, beyond the
-/// last-level cache of a core's share; a multiple of the block.
+/// Elements of each array of the pass over memory: 64 MiB, beyond a core's
+/// share of the last-level cache; a multiple of the block.
 static constexpr int64_t kBandwidthElements = 16 << 20;
 
 static FailureOr<CompiledProgram> compileBandwidth(MLIRContext *context) {

@@ -34,8 +34,7 @@ inline constexpr StringLiteral kBenchmarkHelp = R"(--benchmark prints one line:
 ///
 /// Units: bytes = all arguments and results once; gbps = 1e9 bytes per second;
 ///        ratio = median time * bandwidth / bytes, 1 at the speed of memory.
-/// `isPrinted`: whether the line is printed, or this is one of several
-/// processes, of which another prints its own.
+/// `isPrinted` is false if another process prints the line.
 LogicalResult benchmark(Program &program,
                         MutableArrayRef<::bngrad::Array> arguments,
                         MutableArrayRef<::bngrad::Array> results,

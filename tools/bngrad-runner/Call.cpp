@@ -54,7 +54,7 @@ LogicalResult mlir::bngrad::call(const CompiledProgram &program,
     pointers.push_back(descriptor.data());
   for (void *&pointer : pointers)
     packed.push_back(static_cast<void *>(&pointer));
-  // Of functions that return none it is left alone.
+  // Functions without a status leave it at 0.
   int32_t status = 0;
   packed.push_back(&status);
   packedFunction(packed.data());

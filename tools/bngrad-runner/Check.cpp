@@ -36,7 +36,7 @@ findWithoutBound(ElementType type, const ::bngrad::ReferenceResult &reference) {
 static double getDistance(ElementType type, const void *l, const void *r,
                           int64_t index) {
   if (type == ElementType::I64) {
-    // As doubles, neighbours above 2^53 are equal.
+    // Converted to double, adjacent integers above 2^53 are equal.
     int64_t left = static_cast<const int64_t *>(l)[index];
     int64_t right = static_cast<const int64_t *>(r)[index];
     return static_cast<double>(static_cast<uint64_t>(std::max(left, right)) -
@@ -64,7 +64,7 @@ static ::bngrad::CheckSummary compareExactly(const Array &result,
   return summary;
 }
 
-/// Makes the whole array that is expected its part.
+/// Reduces the expected whole array to its part.
 static LogicalResult takePart(Expectation &expectation,
                               const ::bngrad::ArrayPart &part) {
   Array &whole = expectation.value;
@@ -116,7 +116,7 @@ LogicalResult mlir::bngrad::checkResults(Program &program,
   }
 
   bool ok = true;
-  // Processes may share a terminal: their lines stay whole.
+  // Print whole lines, as processes may share a terminal.
   std::string text;
   llvm::raw_string_ostream lines(text);
   for (auto [i, expectation] : llvm::enumerate(*expectations)) {

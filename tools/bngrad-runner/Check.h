@@ -22,11 +22,11 @@ namespace mlir::bngrad {
 ///   result <i> <name> max_error <x> bound <y> ok|FAILED
 ///
 /// A result of a bngrad op must be within the op's bound. A result computed
-/// from one element by element must be within the bound that follows. A result
+/// from it element by element must be within the bound that follows. A result
 /// that depends on no bngrad op must be bitwise identical.
 ///
-/// `parts`: `results` are parts of these, and `arguments` whole; none: they are
-/// whole, too.
+/// If `parts` is not empty, `results` are these parts; otherwise they are
+/// whole. `arguments` are always whole.
 ///
 /// Errors: one line on standard error and failure for a result whose bound
 ///         cannot be derived, or overflows where the exact value does not. A

@@ -68,7 +68,7 @@ FailureOr<std::string> CudaLibrary::chooseChip(StringRef given) const {
   std::string name = "sm_" + std::to_string(capability);
   if (CudaChip::find(name))
     return name;
-  // The newest chip whose PTX this one can assemble.
+  // Find the newest chip whose PTX the device can run.
   const CudaChip *newest = nullptr;
   for (const CudaChip &chip : CudaChip::getAll())
     if (chip.capability <= static_cast<unsigned>(capability) &&
@@ -90,7 +90,7 @@ std::string CudaLibrary::findActiveClusters(StringRef chip) const {
     int32_t withTwo = getClusterSlotsFunction(blocks, 2);
     if (failed(takeStatus()))
       return "";
-    // Every device with clusters runs some of two blocks.
+    // Every device with clusters runs some clusters of two blocks.
     if (blocks == 2 && withOne == 0)
       return text;
     if (!text.empty())

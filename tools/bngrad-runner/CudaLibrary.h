@@ -19,28 +19,28 @@ namespace mlir::bngrad {
 /// Where a function runs.
 enum class RunTarget { Cpu, Cuda, CudaEmulator };
 
-/// One of the libraries with the functions of BNGrad/Runtime/Cuda.h; it stays
-/// loaded to the end of the process.
+/// One of the libraries with the functions of BNGrad/Runtime/Cuda.h. It stays
+/// loaded until the end of the process.
 class CudaLibrary {
 public:
-  /// Loads the library for `target` from where it lies beside this tool.
+  /// Loads the library for `target` from its place beside this tool.
   ///
   /// Errors: one line on standard error and failure.
   static FailureOr<CudaLibrary> load(RunTarget target);
 
   StringRef getPath() const { return path; }
 
-  /// `given`, or the chip that is there where it is empty.
+  /// `given`, or the chip of the device if that is empty.
   ///
   /// Errors: one line on standard error and failure.
   FailureOr<std::string> chooseChip(StringRef given) const;
 
-  /// How many clusters of each size of `chip` the device that is there runs at
-  /// once, as in CudaPipelineOptions; empty if it has no clusters, its driver
-  /// does not tell, or asking it fails, which is one line on standard error.
+  /// How many clusters of each size of `chip` the device runs at once, as in
+  /// CudaPipelineOptions. Empty if it has no clusters, if its driver cannot
+  /// tell, or if the query fails, which prints one line on standard error.
   std::string findActiveClusters(StringRef chip) const;
 
-  /// Failure if anything went wrong since the last call; it has been reported.
+  /// Failure if there was an error since the last call; it has been reported.
   LogicalResult takeStatus() const;
 
 private:

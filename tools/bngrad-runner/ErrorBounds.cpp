@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Running error analysis (J. Wilkinson; N. Higham, "Accuracy and Stability of
-// Numerical Algorithms", section 3.3): beside each value goes a bound of its
-// error.
+// Numerical Algorithms", section 3.3): a bound of the error accompanies each
+// value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,16 +64,16 @@ static bool isToNearest(arith::TruncFOp op) {
          *mode == arith::RoundingMode::to_nearest_away;
 }
 
-/// The error of the result of `op`, which rounds, if those of its operands
-/// make `total` of it.
+/// The error of the result of `op`, which rounds, if its operands' errors
+/// contribute `total`.
 ///
 /// With a = fl(x) here and b = fl(y) there, |x - y| <= total, and
 /// |a - x| <= u|a|, |b - y| <= u|y|, so that |y| <= (1 + u)|a| + total:
 ///
 ///   |a - b| <= (1 + u) (total + 2u|a|)
 ///
-/// and one smallest subnormal. Modes that are not to nearest have twice the u.
-/// 2^-49 and the other three are for the roundings of this in f64.
+/// plus one smallest subnormal. Modes other than to nearest have twice the u.
+/// 2^-49 and the other three cover the roundings of this in f64.
 Value BodyErrors::rounded(Operation *op, Value total) {
   Value result = op->getResult(0);
   const llvm::fltSemantics &semantics =
@@ -87,7 +87,7 @@ Value BodyErrors::rounded(Operation *op, Value total) {
   Value sum = add(total, mul(constant(2 * unit), magnitude(result)));
   Value error =
       add(mul(constant(1 + unit + 0x1p-49), sum), constant(4 * smallest));
-  // Where an operand is infinite there is nothing to round.
+  // With an infinite operand there is nothing to round.
   Value infinity = constant(std::numeric_limits<double>::infinity());
   for (Value operand : op->getOperands()) {
     Value isInfinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
@@ -150,8 +150,8 @@ bool mlir::bngrad::readsErrorsBeside(Operation *op,
   return found;
 }
 
-/// The bounds of an element-wise generic, by one that computes them beside its
-/// values.
+/// The bounds of an element-wise generic, from a generic that computes them
+/// beside its values.
 static FailureOr<SmallVector<Value>>
 buildForGeneric(OpBuilder &b, linalg::GenericOp generic,
                 function_ref<Value(Value)> getError) {
@@ -237,7 +237,7 @@ mlir::bngrad::buildErrorBounds(OpBuilder &b, Operation *op,
   if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
            tensor::ExtractSliceOp, tensor::InsertSliceOp>(op))
     return failure();
-  // The same movement of the errors.
+  // Move the errors in the same way.
   IRMapping mapping;
   for (Value operand : op->getOperands())
     if (isa<TensorType>(operand.getType()))

@@ -22,17 +22,17 @@ public:
     if (error)
       errors[value] = error;
   }
-  /// Null: exact.
+  /// Null if exact.
   Value getError(Value value) const { return errors.lookup(value); }
 
   /// Computes the error of the result of `op`, a clone in the new body.
   ///
-  /// Errors: failure, silently, if none follows.
+  /// Errors: failure without a diagnostic if no error can be derived.
   LogicalResult visit(Operation *op);
 
 private:
   Value constant(double value);
-  // Null: 0.
+  // Null counts as 0.
   Value add(Value l, Value r);
   Value mul(Value l, Value r);
   Value div(Value l, Value r);
@@ -49,14 +49,14 @@ private:
 Value getErrorOrZero(OpBuilder &b, Value value,
                      function_ref<Value(Value)> getError);
 
-/// Whether the body of `op` reads a value from outside, other than by an
-/// operand, that `getError` is not null for.
+/// Whether the body of `op` reads an inexact outer value, for which `getError`
+/// is not null, other than as an operand.
 bool readsErrorsBeside(Operation *op, function_ref<Value(Value)> getError);
 
 /// Builds, for each result of `op`, an f64 tensor of its shape: how far an
-/// element may be from the one computed here if the operands may be off by
-/// `getError` of them (an f64 tensor of the operand's shape, null: exact), and
-/// each operation rounds once more on either side.
+/// element may be from the one computed here if each operand may be off by its
+/// `getError` (an f64 tensor of the operand's shape, null if exact) and each
+/// operation rounds once more on either side.
 ///
 /// `op` is an element-wise linalg.generic, or an op that only moves elements.
 ///

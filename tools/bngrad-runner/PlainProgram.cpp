@@ -37,21 +37,21 @@ namespace {
 /// Where the expectation of one result of the function comes from.
 struct Source {
   std::string name, location;
-  int64_t evaluation = -1;  // of the bngrad op it is a result of; -1: of none
+  int64_t evaluation = -1;  // of its bngrad op; -1 if none
   unsigned result = 0;      // of that op
-  int64_t errorResult = -1; // result of kCheck with its bounds; -1: exact
+  int64_t errorResult = -1; // the result with its bounds; -1 if exact
 };
 
 /// The program without our passes: bngrad ops become calls of the reference,
-/// and beside each value goes a bound of how far the compiled program's may be
-/// from it.
+/// and each value is accompanied by a bound of how far the compiled program's
+/// value may be from it.
 class PlainProgram {
 public:
   PlainProgram(ModuleOp module, func::FuncOp function, SumOrder sumOrder)
       : module(module), function(function), sumOrder(sumOrder), calls(module) {}
 
-  /// Rewrites the function. It then returns its results and after them the
-  /// bounds that the expectations refer to.
+  /// Rewrites the function. It then returns its results, followed by the bounds
+  /// that the expectations refer to.
   ///
   /// Errors: one line and failure for a result whose bound does not follow.
   LogicalResult build();
@@ -76,13 +76,13 @@ private:
   std::vector<Source> sources; // by result
   SmallVector<Value> returnedErrors;
 
-  /// Values that get a bound, of the program as it was.
+  /// Values of the original program that get a bound.
   DenseSet<Value> inexact;
-  // By value; absent: exact.
+  // By value; absent if exact.
   DenseMap<Value, Value> errors;
-  /// No bound follows, because of this.
+  /// The reason why a value has no bound.
   DenseMap<Value, std::string> unknown;
-  /// Which call of the reference and which of its results.
+  /// The call of the reference and the number of its result, by value.
   DenseMap<Value, std::pair<int64_t, unsigned>> gradients;
   DenseMap<Value, std::string> names;
 };
@@ -105,7 +105,8 @@ LogicalResult PlainProgram::visitSums(Operation *op) {
   return success();
 }
 
-/// Replaces `op` by a call of the reference. `reason` is that of its operands.
+/// Replaces `op` by a call of the reference. `reason`: why operands lack
+/// bounds.
 LogicalResult PlainProgram::visitGradient(GradientOpInterface op,
                                           std::string reason) {
   for (OpOperand &operand : op->getOpOperands())
@@ -198,7 +199,7 @@ LogicalResult PlainProgram::visitRegions(Operation *op) {
     return failure();
   for (Block *block : blocks) {
     ValueRange given = block->getTerminator()->getOperands();
-    // Another iteration may make any value of it.
+    // Another iteration may change it to any value.
     if (isLoop)
       findReason(given);
     else
@@ -299,7 +300,7 @@ LogicalResult PlainProgram::build() {
   });
   if (nested.wasInterrupted())
     return failure();
-  // Tensor arithmetic and named ops as generics, whose bounds follow.
+  // Convert tensor arithmetic and named ops to generics, which have bounds.
   PassManager pm(module.getContext());
   pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   pm.addNestedPass<func::FuncOp>(createLinalgGeneralizeNamedOpsPass());
@@ -327,7 +328,7 @@ LogicalResult PlainProgram::build() {
   return success();
 }
 
-/// Values with a bound each, as the reference has them.
+/// Converts values and their bounds to a result of the reference.
 static std::shared_ptr<const ::bngrad::ReferenceResult>
 makeReferenceResult(const Array &values, const Array &bounds) {
   auto result = std::make_shared<::bngrad::ReferenceResult>();

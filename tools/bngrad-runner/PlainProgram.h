@@ -19,12 +19,12 @@ namespace mlir::bngrad {
 
 /// The reference of one result of the function.
 struct Expectation {
-  /// Of the result of a bngrad op, else `value`.
+  /// The name of the bngrad op's result, else `value`.
   std::string name;
   /// Where it is computed.
   std::string location;
   ::bngrad::Array value;
-  /// Null: equal to `value`.
+  /// Null if the result must equal `value`.
   std::shared_ptr<const ::bngrad::ReferenceResult> reference;
 };
 

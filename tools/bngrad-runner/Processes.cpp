@@ -23,12 +23,12 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The group of --mpi; null: this process alone.
+/// The group of --mpi; null if there is only this process.
 static bngradCollectiveGroup_t group;
-/// Lines that were reported since the processes have met.
+/// Lines that were reported since the processes last met.
 static std::vector<std::string> lines;
 
-/// Ranks as launchers tell them, before MPI is initialized.
+/// Reads the rank that launchers set, as MPI is not initialized yet.
 static bool isFirstOfLauncher() {
   for (const char *name :
        {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
@@ -59,7 +59,7 @@ LogicalResult Processes::initialize(StringRef mpi) {
   return success();
 }
 
-/// Adds over all processes; false and an error.
+/// Adds `data` over all processes; false and an error on failure.
 static bool add(const char *op, std::vector<int64_t> &data) {
   int64_t size = Processes::getSize(), axis = 0;
   bngradCollective_t collective = {
@@ -85,11 +85,11 @@ LogicalResult Processes::agree(LogicalResult result) {
   std::string text;
   for (const std::string &line : lines)
     text += line + "\n";
-  // Sums of all processes are as many times the own value where all have it.
+  // If all processes have the same value, its sum is a multiple of it.
   auto hash = static_cast<int64_t>(llvm::xxh3_64bits(text) >> 24);
   std::vector<int64_t> data = {failed(result), hash};
   if (!add("state of bngrad-runner", data)) {
-    // After an error of a collective this one says the same.
+    // After a failed collective, this one would report the same error.
     if (lines.empty())
       lines.push_back(bngradGetCollectiveError());
     printErrors(/*isOfAll=*/false);
@@ -104,7 +104,7 @@ LogicalResult Processes::agree(LogicalResult result) {
 FailureOr<std::string> Processes::broadcast(std::string text) {
   if (!isShared())
     return text;
-  // All but the first add zeros, first to its length.
+  // All but the first process add zeros, first to its length.
   std::vector<int64_t> length = {
       getRank() == 0 ? static_cast<int64_t>(text.size()) : 0};
   if (!add("length of a text of bngrad-runner", length))

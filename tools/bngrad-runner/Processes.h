@@ -16,16 +16,17 @@
 
 namespace mlir::bngrad {
 
-/// The processes of --mpi, or this one alone. Errors are kept until all of them
-/// meet: the first prints those that all have, each its own others.
+/// The processes of --mpi, or only this one. Errors are kept until all
+/// processes meet: the first prints the errors that all have, and each prints
+/// its others.
 class Processes {
 public:
-  /// Before the command line is parsed: what is wrong with it is an error of
-  /// the first process that a launcher has started.
+  /// Called before the command line is parsed: only the first process that a
+  /// launcher has started reports errors in it.
   static void silenceOthers();
 
   /// Initializes MPI; `mpi` is openmpi, mpich or the path of a back end, or
-  /// empty: this process alone.
+  /// empty for this process alone.
   ///
   /// Errors: one line on standard error and failure.
   static LogicalResult initialize(StringRef mpi);
@@ -34,19 +35,19 @@ public:
   static int64_t getSize();
   static bool isShared() { return getSize() > 1; }
 
-  /// Whether all processes have succeeded; every one of them calls it.
+  /// Whether all processes have succeeded; every process must call it.
   static LogicalResult agree(LogicalResult result);
 
-  /// `text` of the first process, in all.
+  /// Returns the `text` of the first process in all processes.
   ///
   /// Errors: one line on standard error and failure.
   static FailureOr<std::string> broadcast(std::string text);
 
-  /// Prints the errors that were kept, before the process ends by itself.
-  /// `isOfAll`: all have the same, and end as well.
+  /// Prints the kept errors before the process ends on its own. With `isOfAll`,
+  /// all processes have the same errors and end as well.
   static void printErrors(bool isOfAll);
 
-  /// How a call of compiled code ends whose all-reduce has failed.
+  /// Reports the failed all-reduce of a call of compiled code.
   static LogicalResult reportCollective();
 };
 

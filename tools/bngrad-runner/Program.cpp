@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Beside the function itself a second one is compiled that knows only its
-// shapes: it reports sizes that disagree and the sizes of the results. It is
-// made from the function by upstream's run-time verification and shape
-// resolution, so that any op with those interfaces takes part.
+// Besides the function, a second one is compiled that computes only shapes: it
+// reports sizes that disagree and the sizes of the results. Upstream's run-time
+// verification and shape resolution derive it from the function, so that it
+// covers any op with those interfaces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ static std::optional<ArrayType> getArrayType(Type type) {
   return ArrayType{*elementType, tensor.getShape().vec()};
 }
 
-/// Brings `module` to one function, `entry`, at the bngrad level.
+/// Reduces `module` to one function, `entry`, at the bngrad level.
 static LogicalResult isolate(ModuleOp module, StringRef entry,
                              const ImportOptions &options) {
   for (auto function : module.getOps<func::FuncOp>())
@@ -82,8 +82,8 @@ static LogicalResult isolate(ModuleOp module, StringRef entry,
   OneLineDiagnostics diagnostics(module.getContext());
   if (failed(importModule(module, options)))
     return failure();
-  // Unlike SymbolTable::rename this leaves the rest of the file alone; nothing
-  // refers to it, as it does not call itself.
+  // Unlike SymbolTable::rename this does not visit the rest of the file.
+  // Nothing refers to the function, as it does not call itself.
   module.lookupSymbol<func::FuncOp>(entry).setName(Program::kSymbol);
   return success();
 }
@@ -182,7 +182,7 @@ FailureOr<std::optional<Program>> Program::partition() {
   part->source = source->clone();
   part->entry = entry;
   auto function = part->source->lookupSymbol<func::FuncOp>(kSymbol);
-  // Errors have the name of the file.
+  // Errors use the function's name in the file.
   function.setName(entry);
   PassManager pm(source->getContext());
   addCpuStages(pm, Stage::Partition, Stage::Partition, {});
@@ -274,8 +274,8 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
 }
 
 namespace {
-/// The report of the shape function while it runs. Generated code calls plain
-/// functions, so there is one at a time.
+/// The report of the running shape function. Generated code calls plain
+/// functions, so there is only one at a time.
 struct ShapeReport {
   ArrayRef<SizeErrorText> errors;            // of the checks, by number
   std::vector<std::array<int64_t, 3>> sizes; // result, dim, size
@@ -291,7 +291,7 @@ static void reportMismatch(int64_t number, int64_t actual, int64_t expected) {
     text += " " + std::to_string(expected) + ", got " + std::to_string(actual);
   (void)reportError(text);
   Processes::printErrors(shapeReport.isOfAll);
-  // The rest of the function could access memory out of bounds, or take long.
+  // The rest of the function might access memory out of bounds or take long.
   std::_Exit(1);
 }
 
@@ -347,7 +347,7 @@ LogicalResult Program::addEntryPoints(ModuleOp module) {
 LogicalResult Program::chooseSchedules(ModuleOp module,
                                        const Execution &execution) {
   PassManager pm(module.getContext());
-  // As of all code that is compiled, the result alone is verified.
+  // As in all compilations, only the result is verified.
   pm.enableVerifier(false);
   addStages(pm, execution, Stage::Decompose, Stage::Group);
   if (failed(pm.run(module)))
@@ -367,7 +367,7 @@ static LogicalResult lowerModule(ModuleOp module, const Execution &execution) {
   addStages(pm, execution, Stage::Lower, Stage::Lower);
   if (failed(pm.run(module)) || failed(verify(module)))
     return failure();
-  // Only their C wrappers are called. The engine would wrap them, too.
+  // Only the C wrappers are called. The engine would wrap them again.
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (function.getSymName() == Program::kSymbol ||
         function.getSymName() == kShapes)
@@ -395,7 +395,7 @@ LogicalResult Program::compile(const Execution &execution) {
       failed(chooseSchedules(*module, execution)) ||
       failed(lowerModule(*module, execution)) ||
       failed(generateCode(*module, execution.library)) ||
-      // Now rather than at the first call.
+      // Compile now rather than at the first call.
       !code->lookup(getWrapperName(kSymbol)))
     return failure();
   compileMilliseconds = std::chrono::duration<double, std::milli>(

@@ -24,23 +24,23 @@
 
 namespace mlir::bngrad {
 
-/// Type and shape of one argument or result; ShapedType::kDynamic where only
-/// the data knows a size.
+/// Type and shape of one argument or result; ShapedType::kDynamic if only the
+/// data determine a size.
 struct ArrayType {
   ::bngrad::ElementType elementType;
   std::vector<int64_t> shape;
 };
 
-/// The type of an array's elements; nothing if there is no such array.
+/// The type of an array's elements; nothing if arrays cannot have it.
 std::optional<::bngrad::ElementType> getElementType(Type type);
 
 /// Where and how a function runs.
 struct Execution {
-  /// Empty: chosen.
+  /// Empty to choose one.
   std::string schedule;
   /// The CPU, which also runs ops outside of groups.
   Target target = Target::host();
-  /// The GPUs to compile for, such as sm_90; empty: the CPU alone.
+  /// The GPUs to compile for, such as sm_90; empty for the CPU alone.
   std::string chip;
   /// The clusters that they run at once, as in CudaPipelineOptions.
   std::string activeClusters;
@@ -51,8 +51,8 @@ struct Execution {
 /// How an argument is used, as far as its random values depend on it.
 enum class ArgumentRole { Data, Statistic };
 
-/// The location and message of a run-time check of sizes, and whether the sizes
-/// continue it.
+/// The location and message of a run-time check of sizes, and whether the two
+/// sizes follow the message.
 struct SizeErrorText {
   std::string text;
   bool hasSizes;
@@ -61,8 +61,8 @@ struct SizeErrorText {
 /// One function of an IR file and the code generated for it.
 class Program {
 public:
-  /// Reads `path` ("-": standard input) and finds the function `entry` (empty:
-  /// the only public one).
+  /// Reads `path` ("-" for standard input) and finds the function `entry`
+  /// (empty for the only public one).
   ///
   /// Errors: one line on standard error and failure.
   static FailureOr<Program> load(MLIRContext *context, StringRef path,
@@ -71,24 +71,24 @@ public:
 
   /// The function's name in the file.
   StringRef getEntry() const { return entry; }
-  /// Its name in getModule() and in compiled code, which is none that a library
-  /// could have.
+  /// Its name in getModule() and in compiled code. No library has this name.
   static constexpr StringLiteral kSymbol = "bngrad_runner_entry";
   ArrayRef<ArrayType> getArgumentTypes() const { return argumentTypes; }
   ArrayRef<ArrayType> getResultTypes() const { return resultTypes; }
   ArgumentRole getRole(unsigned argument);
 
-  /// The function of one process, where this one has shard annotations, which
-  /// it loses: it is then the function on whole arrays. Nothing: it has none.
+  /// Returns the function of one process if this one has shard annotations, and
+  /// removes these, so that this is the function on whole arrays. Nothing if it
+  /// has none.
   ///
   /// Errors: one line on standard error and failure.
   FailureOr<std::optional<Program>> partition();
-  /// That of the function of one process.
+  /// The sharding of the function of one process.
   const Sharding &getSharding() const { return sharding; }
 
   /// Compiles the function through the pipeline of its target.
   LogicalResult compile(const Execution &execution);
-  /// Compiles the checks of sizes alone, of a function on whole arrays, whose
+  /// Compiles only the checks of sizes. This is the function on whole arrays;
   /// processes run `other`.
   LogicalResult compileShapes(const Program &other);
   double getCompileMilliseconds() const { return compileMilliseconds; }
@@ -96,7 +96,7 @@ public:
   /// groups.
   StringRef getSchedules() const { return schedules; }
 
-  /// Whether each sum whose order is free is that of a schedule.
+  /// Whether a schedule computes each sum whose order is free.
   bool hasScheduledSums() const { return scheduledSums; }
 
   /// Checks the arguments' sizes against each other, and returns the types of
@@ -112,20 +112,20 @@ public:
   LogicalResult run(MutableArrayRef<::bngrad::Array> arguments,
                     MutableArrayRef<::bngrad::Array> results);
 
-  /// The function as it was read, alone, at the bngrad level.
+  /// The module of only the function as it was read, at the bngrad level.
   ModuleOp getModule() { return *source; }
 
 private:
-  /// Sets the types of `function`, which is the entry.
+  /// Sets the types from `function`, the entry.
   LogicalResult setTypes(func::FuncOp function);
 
   // The steps of compile, each on a copy of `source`.
 
   /// Adds the shape function, and makes both functions callable from C.
   LogicalResult addEntryPoints(ModuleOp module);
-  /// Runs the stages up to the choice of schedules, and notes the choice.
+  /// Runs the stages up to the choice of schedules and records the choice.
   LogicalResult chooseSchedules(ModuleOp module, const Execution &execution);
-  /// Generates code for `module`, which is lowered, that calls `library`.
+  /// Generates code that calls `library` for the lowered `module`.
   LogicalResult generateCode(ModuleOp module, StringRef library);
 
   OwningOpRef<ModuleOp> source;

@@ -27,7 +27,7 @@ using ::bngrad::ReferenceResults;
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
 namespace {
-/// The arguments from generated code: addresses by role (0: absent), and sizes.
+/// The arguments of generated code: addresses by role (0 if absent), and sizes.
 struct ReferenceTable {
   static constexpr unsigned kNumRoles = getMaxEnumValForRole() + 1;
   void *operands[kNumRoles];
@@ -46,7 +46,7 @@ static_assert(sizeof(ReferenceTable) ==
 //===----------------------------------------------------------------------===//
 
 /// How far any result that is accepted for `exact` may be from `stored`, its
-/// rounding. 0 where they are the same infinity, or NaN.
+/// rounding. 0 if both are the same infinity, or NaN.
 static double getGreatestError(ElementType type, double stored, double exact,
                                double bound) {
   double low = ::bngrad::roundTo(type, exact - bound);
@@ -56,8 +56,8 @@ static double getGreatestError(ElementType type, double stored, double exact,
   return std::max(high - stored, stored - low);
 }
 
-/// Sets the operand of `role`, the elements `data`, each computed with at most
-/// the error in `error` (null: exact).
+/// Sets the operand of `role` to the elements `data`, each computed with at
+/// most the error in `error` (null if exact).
 static void setOperand(ReferenceProblem &problem, Role role, const void *data,
                        const double *error) {
   switch (role) {
@@ -96,7 +96,7 @@ static void setOperand(ReferenceProblem &problem, Role role, const void *data,
   llvm_unreachable("expected the role of an operand");
 }
 
-/// True if setOperand takes errors of an operand of `role`.
+/// True if setOperand supports errors of an operand of `role`.
 static bool takesError(Role role) {
   return role == Role::GradOutput || role == Role::Sums;
 }
@@ -125,7 +125,7 @@ public:
   explicit FormulaEvaluator(const ReferenceProblem &problem)
       : problem(problem) {}
 
-  /// The result of `formula` where it is of `type`; null: an exact one.
+  /// The result of `formula` as a value of `type`; null if it is exact.
   std::shared_ptr<const ReferenceResult> evaluate(ReferenceFormula formula,
                                                   ElementType type) {
     switch (formula) {
@@ -164,7 +164,7 @@ static void storeResult(const ReferenceResult &result, ElementType type,
                         void *values, double *errors) {
   for (auto [i, value] : llvm::enumerate(result.value)) {
     ::bngrad::storeRounded(type, values, i, value);
-    // Further ops use the rounded value.
+    // Later ops use the rounded value.
     double stored = ::bngrad::loadAsDouble(type, values, i);
     errors[i] = getGreatestError(type, stored, value, result.bound[i]);
   }
@@ -199,7 +199,7 @@ static ElementType getElementType(Value value) {
   return *getElementType(getElementTypeOrSelf(value));
 }
 
-/// Sets the type of the results of `formula` where they enter the bounds.
+/// Sets the type of the results of `formula` if it affects the bounds.
 static void setResultType(ReferenceProblem &problem, ReferenceFormula formula,
                           ElementType type) {
   switch (formula) {
@@ -221,7 +221,7 @@ static void setResultType(ReferenceProblem &problem, ReferenceFormula formula,
 
 /// Describes `op` to the reference.
 ///
-/// Errors: a diagnostic and failure for a result that it has no formula for.
+/// Errors: a diagnostic and failure for a result without a formula.
 static FailureOr<std::unique_ptr<Evaluation>> describe(GradientOpInterface op) {
   auto evaluation = std::make_unique<Evaluation>();
   ReferenceProblem &problem = evaluation->problem;
@@ -263,10 +263,10 @@ public:
         entries(4 * ReferenceTable::kNumRoles,
                 arith::ConstantIntOp::create(b, loc, 0, 64)) {}
 
-  /// Adds the operands, and the errors of those that the op is linear in.
+  /// Adds the operands, and the errors of operands in which the op is linear.
   ///
   /// Errors: a diagnostic and failure for an error that the reference does not
-  ///         take.
+  ///         support.
   LogicalResult addOperands(function_ref<Value(Value)> getError);
   /// Allocates the results and their errors.
   ///
@@ -364,7 +364,7 @@ void TableBuilder::addSizes() {
 
 Value TableBuilder::store() {
   int64_t length = entries.size();
-  // Outside of loops, which would take more of the stack each time.
+  // Outside of loops, where each iteration would take more of the stack.
   OpBuilder entry = OpBuilder::atBlockBegin(
       &op->getParentOfType<func::FuncOp>().getBody().front());
   Value table = memref::AllocaOp::create(

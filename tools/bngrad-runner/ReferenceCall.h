@@ -30,10 +30,10 @@ struct ReferenceOutput {
 
 /// One op, described to the reference, and the reference's results.
 struct Evaluation {
-  ::bngrad::ReferenceProblem problem; // but for the sizes and pointers
+  ::bngrad::ReferenceProblem problem; // except sizes and pointers
   int64_t rank = 0;                   // of input
   std::vector<ReferenceOutput> outputs;
-  /// By result, once the call ran; null where it is exact (the count).
+  /// By result, after the call; null if exact (the count).
   std::vector<std::shared_ptr<const ::bngrad::ReferenceResult>> results;
 };
 
@@ -47,15 +47,15 @@ public:
   static CompiledProgram::Symbol getSymbol();
 
   /// Replaces `op` by a call. Returns the results, and the error that a
-  /// computed result may have (null: exact). `getError` is that of an operand,
-  /// as in buildErrorBounds.
+  /// computed result may have (null if exact). `getError` gives the error of an
+  /// operand, as in buildErrorBounds.
   ///
   /// Errors: a diagnostic at `op` and failure if the reference cannot compute
   ///         it.
   FailureOr<SmallVector<BoundedValue>>
   replace(GradientOpInterface op, function_ref<Value(Value)> getError);
 
-  /// Of each call, in order.
+  /// The evaluation of each call, in order.
   ArrayRef<std::unique_ptr<Evaluation>> getEvaluations() const {
     return evaluations;
   }

@@ -32,7 +32,7 @@ bool mlir::bngrad::isSumInAnyOrder(Operation *op) {
   WalkResult walk =
       op->walk<WalkOrder::PreOrder>([&](Operation *nested) -> WalkResult {
         if (isa<linalg::LinalgOp>(nested))
-          return WalkResult::skip(); // has a bound of its own
+          return WalkResult::skip(); // has its own bound
         auto add = dyn_cast<arith::AddFOp>(nested);
         bool isFree = add && bitEnumContainsAll(add.getFastmath(),
                                                 arith::FastMathFlags::reassoc);
@@ -53,8 +53,8 @@ SmallVector<Value> mlir::bngrad::getControl(Operation *op) {
   return {};
 }
 
-/// Values that are handed on within `op`: calls `visit` with those that are
-/// given and, in the same order, those that receive them.
+/// Calls `visit` with the values that are passed on within `op` and, in the
+/// same order, the values that receive them.
 static void
 forEachFlow(Operation *op,
             function_ref<void(ValueRange given, ValueRange received)> visit) {
@@ -148,8 +148,8 @@ public:
   FailureOr<SmallVector<Value>> build();
 
 private:
-  /// Values that a terminator gives to block arguments or results, as operands
-  /// from number `first` on.
+  /// Values that a terminator passes to block arguments or results, as its
+  /// operands from number `first` on.
   struct Flow {
     Operation *terminator;
     unsigned first;
@@ -157,14 +157,14 @@ private:
   };
 
   SmallVector<Flow> findFlows() const;
-  /// The numbers of the inexact ones of `values`.
+  /// The numbers of the inexact values in `values`.
   SmallVector<unsigned> find(ValueRange values) const;
   /// The type of the bound of `value`.
   static Type getType(Value value) {
     return cast<RankedTensorType>(value.getType())
         .clone(Float64Type::get(value.getContext()));
   }
-  /// The bounds of those of `given` that an inexact one of `received` gets.
+  /// The bounds of the values in `given` that inexact values in `received` get.
   SmallVector<Value> getErrors(OpBuilder &b, ValueRange given,
                                ValueRange received) const;
   void addArguments(ArrayRef<Value> arguments);

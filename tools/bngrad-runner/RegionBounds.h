@@ -17,8 +17,8 @@
 
 namespace mlir::bngrad {
 
-/// The values of `function` that depend on a gradient or on a sum in any order,
-/// also by way of the branches and loops of scf: those that need a bound.
+/// The values of `function` that need a bound: they depend on a gradient or on
+/// a sum in any order, possibly through branches and loops of scf.
 DenseSet<Value> findInexactValues(func::FuncOp function);
 
 /// Whether the regions of `op` are branches or loops of scf, so that bounds of
@@ -29,8 +29,8 @@ bool hasBoundedRegions(Operation *op);
 /// in any order, one in each iteration.
 bool isSumInAnyOrder(Operation *op);
 
-/// The values on whose exactness depends which regions of `op`, for which
-/// hasBoundedRegions holds, are executed, and how often.
+/// The values that determine which regions of `op` are executed, and how often.
+/// hasBoundedRegions must hold.
 SmallVector<Value> getControl(Operation *op);
 
 /// Whether the inexact results and block arguments of `op`, for which
@@ -41,18 +41,18 @@ bool areBoundable(Operation *op, function_ref<bool(Value)> isInexact);
 struct RegionErrors {
   /// Whether a value gets a bound.
   std::function<bool(Value)> isInexact;
-  /// The bound of a value, zeros where it is exact.
+  /// The bound of a value; zeros if it is exact.
   std::function<Value(OpBuilder &, Value)> getErrorOrZero;
   std::function<void(Value value, Value error)> setError;
-  /// Computes the bounds of the values in a block, after those of its arguments
-  /// were set.
+  /// Computes the bounds of the values in a block, once the bounds of its
+  /// arguments are set.
   std::function<LogicalResult(Block &)> visit;
 };
 
 /// Computes the bounds of the results of `op`, for which hasBoundedRegions
-/// holds, beside them: they become more results, and in loops more values that
-/// are carried from one iteration to the next. Replaces `op`, and returns what
-/// replaces its results. areBoundable must hold.
+/// holds, as additional results and, in loops, additional loop-carried values.
+/// Replaces `op`, and returns what replaces its results. areBoundable must
+/// hold.
 ///
 /// Errors: failure if a visit failed.
 FailureOr<SmallVector<Value>> buildRegionBounds(Operation *op,

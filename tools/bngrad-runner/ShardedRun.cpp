@@ -88,8 +88,8 @@ LogicalResult ShardedRun::prepare() {
   return success();
 }
 
-/// Writes this process's part of result `i` to the file at `path`, which has a
-/// header.
+/// Writes this process's part of result `i` to the file at `path`, which
+/// already has a header.
 LogicalResult ShardedRun::writePart(size_t i, StringRef path) {
   if (!sharding.isFirstOfPart(sharding.results[i], Processes::getRank()))
     return success();
@@ -110,7 +110,7 @@ LogicalResult ShardedRun::writePart(size_t i, StringRef path) {
   return closed ? fail(closed.message()) : success();
 }
 
-/// Writes result `i`, which the first process has whole, in place.
+/// Writes result `i`, which the first process has completely, in place.
 LogicalResult ShardedRun::writeAlone(size_t i, StringRef path) {
   if (results[i].shape != resultShapes[i])
     return reportError("expected a file for result " + Twine(i) +
@@ -122,7 +122,7 @@ LogicalResult ShardedRun::writeAlone(size_t i, StringRef path) {
   return Processes::getRank() == 0 ? outputs.add(path, write) : success();
 }
 
-/// Writes the results: the first process makes each file, and all write their
+/// Writes the results: the first process creates each file, and all write their
 /// parts.
 LogicalResult ShardedRun::write() {
   Outputs outputs;
@@ -174,7 +174,7 @@ LogicalResult ShardedRun::check() {
 
 LogicalResult ShardedRun::run(function_ref<LogicalResult()> verify,
                               function_ref<LogicalResult()> finish) {
-  // All that is wrong with the command line, at once.
+  // Report all errors of the command line at once.
   LogicalResult verified = verify();
   LogicalResult made = makeParts();
   if (failed(
@@ -183,7 +183,7 @@ LogicalResult ShardedRun::run(function_ref<LogicalResult()> verify,
       failed(Processes::agree(prepare())))
     return failure();
   LogicalResult ran = part.run(arguments, results);
-  // After a lost process there is no meeting.
+  // If a process is lost, skip the final barrier.
   if (failed(
           Processes::agree(success(succeeded(ran) && succeeded(finish())))) ||
       failed(write()))

@@ -14,8 +14,8 @@
 
 namespace mlir::bngrad {
 
-/// A run of a program that was partitioned, in one of its processes. Each step
-/// ends in all processes if it fails in one.
+/// A run of a partitioned program in one of its processes. If a step fails in
+/// one process, all end.
 class ShardedRun {
 public:
   /// `whole` is the function on whole arrays, `part` that of one process.
@@ -47,7 +47,7 @@ private:
   std::vector<::bngrad::Array> arguments, results;
   /// Shapes of the whole arguments and results.
   std::vector<std::vector<int64_t>> argumentShapes, resultShapes;
-  /// Of the results.
+  /// The parts of the results.
   std::vector<::bngrad::ArrayPart> resultParts;
 };
 

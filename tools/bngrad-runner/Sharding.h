@@ -17,12 +17,12 @@
 
 namespace mlir::bngrad {
 
-/// The grid axes along which each dim of an array is split, major first. A
-/// rank that is missing is not split.
+/// The grid axes along which each dim of an array is split, major first.
+/// Missing dims are not split.
 using SplitAxes = std::vector<std::vector<int64_t>>;
 
-/// Sizes of shards that are not as even as possible, for dims that are split
-/// along `axes`.
+/// Explicit, possibly uneven sizes of shards, for dims that are split along
+/// `axes`.
 struct ShardSizes {
   std::vector<int64_t> axes, sizes;
 };
@@ -39,8 +39,8 @@ struct Sharding {
   std::vector<SplitAxes> arguments, results;
   std::vector<ShardSizes> sizes;
 
-  /// That of a function after the stage `partition`; a grid of no axes: it is
-  /// not sharded.
+  /// The sharding of a function after the stage `partition`; a grid without
+  /// axes if it is not sharded.
   static Sharding get(func::FuncOp function);
 
   int64_t getNumProcesses() const;
@@ -52,15 +52,15 @@ struct Sharding {
   /// Errors: one line on standard error and failure.
   LogicalResult verifySizes() const;
 
-  /// The part of an array of `shape` that process `rank` has. As even as
-  /// possible: the first parts have one element more.
+  /// The part of an array of `shape` that process `rank` has. Parts are as even
+  /// as possible: the first parts may have one element more.
   ///
   /// Errors: the reason in `error` and failure.
   FailureOr<::bngrad::ArrayPart> getPart(const SplitAxes &splitAxes,
                                          ArrayRef<int64_t> shape, int64_t rank,
                                          std::string &error) const;
 
-  /// Whether process `rank` is the first of those that have the same part.
+  /// Whether process `rank` is the first of the processes with its part.
   bool isFirstOfPart(const SplitAxes &splitAxes, int64_t rank) const;
 };
 

@@ -37,7 +37,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Whether `op` runs its body more than once with values of the time before.
+/// Whether `op` runs its body repeatedly with values of the previous run.
 static bool isRepeated(Operation *op) {
   if (auto generic = dyn_cast<linalg::LinalgOp>(op))
     return generic.getNumLoops() != generic.getNumParallelLoops();
@@ -117,10 +117,10 @@ private:
   Location loc;
   SumOrder order;
   function_ref<Value(Value)> getError;
-  /// By result: the added term; null: one value per iteration.
+  /// By result, the added term; null if it has one value per iteration.
   SmallVector<Value> terms;
-  /// Of the new generic: operands of `generic`, with the argument of their
-  /// errors (-1: exact).
+  /// For the operands of `generic`, the argument of the new generic with their
+  /// errors (-1 if exact).
   SmallVector<int> errorArguments;
 };
 } // namespace
@@ -170,7 +170,7 @@ SmallVector<Value> SumBuilder::map(
   return SmallVector<Value>(mapped.getResults());
 }
 
-/// c, a scalar; infinite where none follows.
+/// c, a scalar; infinite if there is no bound.
 Value SumBuilder::computeFactor(const llvm::fltSemantics &semantics) {
   Wide wide{b, loc};
   double unit = std::ldexp(
@@ -217,8 +217,8 @@ SmallVector<Value> SumBuilder::makeInits(OpOperand &init) {
   });
 }
 
-/// The body of the generic that adds up: `args` are the operands of `generic`
-/// but for its sums, their errors, and the parts of the sums.
+/// Builds the body of the generic that adds up. `args` are the operands of
+/// `generic` except its sums, their errors, and the parts of the sums.
 LogicalResult SumBuilder::addTerms(OpBuilder &nested, ValueRange args) {
   IRMapping mapping;
   BodyErrors errors(nested, loc);
@@ -272,7 +272,7 @@ LogicalResult SumBuilder::addTerms(OpBuilder &nested, ValueRange args) {
   return success();
 }
 
-/// Rounds a sum, and gives it its bound.
+/// Rounds a sum and computes its bound.
 BoundedValue SumBuilder::finish(ValueRange parts, Type resultType) {
   auto type = cast<FloatType>(getElementTypeOrSelf(resultType));
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
@@ -290,10 +290,10 @@ BoundedValue SumBuilder::finish(ValueRange parts, Type resultType) {
             wide.add(wide.mul(factor, magnitude), args[SumParts::Error]);
         error = wide.add(error, wide.mul(wide.abs(wide.extend(rounded)),
                                          wide.constant(unit)));
-        // A few for underflow, and for the roundings of this.
+        // Allow a few for underflow and for the roundings here.
         error = wide.add(wide.mul(error, wide.constant(1 + 0x1p-40)),
                          wide.constant(4 * smallest));
-        // Another order may overflow on the way.
+        // Another order may overflow before the end.
         Value isSafe =
             arith::CmpFOp::create(wide.b, loc, arith::CmpFPredicate::OLE,
                                   magnitude, wide.constant(largest));
@@ -322,7 +322,7 @@ FailureOr<SmallVector<BoundedValue>> SumBuilder::build() {
   }
   for (auto [i, term] : llvm::enumerate(terms)) {
     if (!term) {
-      // These are computed by `generic` itself.
+      // `generic` itself computes these.
       if (llvm::any_of(errorArguments, [](int i) { return i >= 0; }))
         return failure();
       continue;

@@ -21,24 +21,24 @@ enum class SumOrder {
   Any
 };
 
-/// Whether the compiled program may compute `op` in another order than it is
-/// written in: it adds up with fastmath<reassoc>.
+/// Whether the compiled program may compute `op` in any order, as it adds up
+/// with fastmath<reassoc>.
 bool isOrderFree(Operation *op);
 
-/// A value and how far the compiled program's may be from it, an f64 tensor of
-/// its shape; null: not at all.
+/// A value, and how far the compiled program's value may be from it, as an f64
+/// tensor of its shape; null if they are equal.
 struct BoundedValue {
   Value value, error;
 };
 
-/// Builds the results of `op` anew, each sum with its error so that only the
-/// last rounding is left, and their bounds. `getError` is that of an operand,
-/// as in buildErrorBounds.
+/// Rebuilds the results of `op`, each sum with its error so that only the last
+/// rounding is left, and their bounds. `getError` gives the error of an
+/// operand, as in buildErrorBounds.
 ///
 /// `op` is a linalg.generic whose results are sums with fastmath<reassoc> of
 /// values that do not depend on them, or one value per iteration.
 ///
-/// Errors: failure, silently, if no bound follows.
+/// Errors: failure without a diagnostic if no bound can be derived.
 FailureOr<SmallVector<BoundedValue>>
 buildSums(OpBuilder &b, Operation *op, SumOrder order,
           function_ref<Value(Value)> getError);

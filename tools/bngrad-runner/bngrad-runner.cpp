@@ -30,7 +30,7 @@ using namespace mlir::bngrad;
 using namespace llvm::opt;
 using ::bngrad::Array;
 
-/// Of libomp, which runs the parallel loops of generated code.
+/// From libomp, which runs the parallel loops of generated code.
 extern "C" void omp_set_num_threads(int);
 
 static LogicalResult parseMpi(const InputArgList &args, RunOptions &options) {
@@ -100,7 +100,7 @@ static FailureOr<RunOptions> parseOptions(const InputArgList &args) {
   if (failed(parseCount(args, OPT_benchmark, "benchmark", 1000000000,
                         options.benchmark)))
     result = failure();
-  // libomp aborts the process where it cannot start a thread.
+  // libomp aborts the process if it cannot start a thread.
   if (failed(parseCount(args, OPT_threads, "threads", 1024, options.threads)))
     result = failure();
   // Host code beside kernels runs in one thread.
@@ -115,8 +115,8 @@ static FailureOr<RunOptions> parseOptions(const InputArgList &args) {
   return options;
 }
 
-/// Which file of the command line --result number `i` would overwrite; empty:
-/// none.
+/// The file of the command line that --result number `i` would overwrite; empty
+/// if none.
 static std::string findSameFile(const RunOptions &options, size_t i) {
   StringRef path = options.results[i];
   if (options.path != "-" && isSameFile(path, options.path))
@@ -130,8 +130,8 @@ static std::string findSameFile(const RunOptions &options, size_t i) {
   return "";
 }
 
-/// Checks the options other than --arg before anything is compiled, and reports
-/// all errors.
+/// Checks the options other than --arg before compiling, and reports all
+/// errors.
 static LogicalResult verifyOptions(const RunOptions &options,
                                    const Program &program,
                                    MLIRContext *context) {
@@ -168,8 +168,8 @@ static LogicalResult writeResults(ArrayRef<std::string> paths,
   return outputs.keep();
 }
 
-/// Which clusters run at once, as in CudaPipelineOptions: by the options, else
-/// by the device if code is for its own chip.
+/// How many clusters run at once, as in CudaPipelineOptions: as the options
+/// say, else as the device says if the code is for its chip.
 static FailureOr<std::string> findActiveClusters(const RunOptions &options,
                                                  const CudaLibrary &library,
                                                  StringRef chip) {
@@ -218,7 +218,7 @@ static LogicalResult setExecution(const RunOptions &options,
 static LogicalResult runAlone(const RunOptions &options, Program &program,
                               const Execution &execution,
                               std::optional<CudaLibrary> &library) {
-  // All that is wrong with the command line, at once.
+  // Report all errors of the command line at once.
   LogicalResult verified =
       verifyOptions(options, program, program.getModule().getContext());
   FailureOr<std::vector<Array>> arguments =
@@ -238,7 +238,7 @@ static LogicalResult runAlone(const RunOptions &options, Program &program,
   return success();
 }
 
-/// Whether the processes are those of the program.
+/// Checks that the number of processes is that of the program.
 static LogicalResult verifyLaunch(const RunOptions &options,
                                   const Program *part) {
   int64_t expected = part ? part->getSharding().getNumProcesses() : 1;

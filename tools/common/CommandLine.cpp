@@ -65,7 +65,7 @@ void mlir::bngrad::prepareContext(MLIRContext &context) {
   mlir::bngrad::registerAllDialects(registry);
   registerForeignDialects(registry);
   context.appendDialectRegistry(registry);
-  // Gradients of dialects that are not linked in are imported.
+  // Dialects that are not linked in may have gradients to import.
   context.allowUnregisteredDialects();
 }
 
@@ -74,7 +74,7 @@ std::string mlir::bngrad::getOwnLibrary(StringRef name) {
   SmallString<128> path(llvm::sys::fs::getMainExecutable(nullptr, &anchor));
   llvm::sys::path::remove_filename(path);
   llvm::sys::path::remove_filename(path);
-  // That of the build, or the one in which it is installed.
+  // The folder of the build, or the installed one.
   SmallString<128> installed(path);
   llvm::sys::path::append(path, "lib", name);
   llvm::sys::path::append(installed, BNGRAD_LIBDIR, name);

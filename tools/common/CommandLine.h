@@ -34,7 +34,7 @@ LogicalResult parseCount(const llvm::opt::InputArgList &args, unsigned id,
                          std::optional<unsigned> &count,
                          const char *other = "");
 
-/// The one file of the command line, the argument of no option.
+/// The only positional argument of the command line.
 ///
 /// Errors: one line on standard error and failure.
 FailureOr<std::string> parseInput(const llvm::opt::InputArgList &args,

@@ -40,7 +40,7 @@ void mlir::bngrad::setErrorHandler(std::function<void(StringRef)> handler) {
 
 void mlir::bngrad::setInputName(StringRef name) { inputName = name.str(); }
 
-/// The name of the tool; before main has set it, that of the program.
+/// The name of the tool, or of the program until main has set it.
 static StringRef getToolName() {
 #ifdef __GLIBC__
   if (toolName == kDefaultToolName)
@@ -49,13 +49,13 @@ static StringRef getToolName() {
   return toolName;
 }
 
-/// Reports a fatal error and ends the process. Allocates nothing. Of threads
-/// that fail at the same time, one reports.
+/// Reports a fatal error and ends the process. Allocates nothing. If several
+/// threads fail at the same time, one reports.
 [[noreturn]] static void exitWithError(StringRef reason) {
   static std::atomic_flag isReported;
   thread_local bool isExiting = false;
   if (isReported.test_and_set()) {
-    // An interrupt handler below has failed, too.
+    // An interrupt handler below has failed as well.
     if (isExiting)
       ::_exit(1);
     for (;;)
@@ -63,7 +63,7 @@ static StringRef getToolName() {
   }
   isExiting = true;
   StringRef name = getToolName();
-  // One call, as other threads may write at the same time.
+  // Write once, as other threads may write at the same time.
   std::array<char, 512> line;
   int length = std::snprintf(line.data(), line.size(), "%.*s: error: %.*s\n",
                              static_cast<int>(name.size()), name.data(),
@@ -80,11 +80,11 @@ static StringRef getToolName() {
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                    \
     !LLVM_ADDRESS_SANITIZER_BUILD
-/// Below it nobody expects an allocation to fail.
+/// No caller handles a failed allocation of fewer bytes.
 static constexpr size_t kSmallAllocation = 1 << 20;
 
-/// MLIR writes to the memory of each new op and each interface of a dialect
-/// without a look at the pointer.
+/// MLIR writes to the memory of each new op and dialect interface without
+/// checking the pointer.
 static void *orExit(void *memory, size_t size) {
   if (!memory && size < kSmallAllocation)
     exitOutOfMemory();
@@ -108,7 +108,7 @@ void mlir::bngrad::reportOutOfMemory() {
   std::set_new_handler(exitOutOfMemory);
   llvm::install_bad_alloc_error_handler(
       [](void *, const char *, bool) { exitOutOfMemory(); });
-  // Such as threads that cannot be created.
+  // For example, if a thread cannot be created.
   llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
     exitWithError(StringRef(reason).split('\n').first);
   });
@@ -121,7 +121,7 @@ LogicalResult mlir::bngrad::reportError(const Twine &message) {
     errorHandler(firstLine);
     return failure();
   }
-  // One call, as processes of a job may share standard error.
+  // Write once, as processes of a job may share standard error.
   llvm::errs() << (toolName + ": error: " + firstLine + "\n").str();
   return failure();
 }
@@ -129,7 +129,7 @@ LogicalResult mlir::bngrad::reportError(const Twine &message) {
 std::string mlir::bngrad::printLocation(Location location) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  // A module without an op of its own has line 0.
+  // A module that the text does not contain has line 0.
   if (auto file = location->findInstanceOf<FileLineColLoc>();
       file && file.getLine() != 0)
     os << file.getFilename().getValue() << ":" << file.getLine() << ":"

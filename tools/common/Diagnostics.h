@@ -23,12 +23,12 @@ void printVersion(raw_ostream &os);
 
 /// Sets the name that is printed for locations outside of any file.
 void setInputName(StringRef name);
-/// From now on memory that runs out ends the process with one line, in the form
-/// of reportError, and status 1.
+/// From now on, running out of memory ends the process with status 1 and one
+/// line in the form of reportError.
 void reportOutOfMemory();
 
-/// Passes the lines of reportError to `handler` instead of printing them,
-/// without the name of the tool; null: prints them again.
+/// Passes the lines of reportError, without the name of the tool, to `handler`
+/// instead of printing them; null restores printing.
 void setErrorHandler(std::function<void(StringRef line)> handler);
 
 /// Prints `<tool>: error: <message>` on one line and returns failure.
@@ -46,8 +46,7 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// `<file>:<line>:<column>` where `location` has one, else the name of the
-/// input.
+/// `<file>:<line>:<column>` if `location` has one, else the name of the input.
 std::string printLocation(Location location);
 
 } // namespace mlir::bngrad

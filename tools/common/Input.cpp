@@ -20,10 +20,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Limit for inputs other than files, which may be endless.
+/// The limit for inputs other than regular files, as they may be endless.
 static constexpr size_t kMostBytes = size_t(1) << 30;
 
-/// The bytes of `path` ("-": standard input); null and an error.
+/// The bytes of `path` ("-" for standard input); null and an error on failure.
 static std::unique_ptr<llvm::MemoryBuffer> readInput(StringRef path,
                                                      std::string &error) {
   namespace fs = llvm::sys::fs;

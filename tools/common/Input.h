@@ -14,7 +14,7 @@
 
 namespace mlir::bngrad {
 
-/// Reads the IR of `path` ("-": standard input), text or bytecode; at most 1
+/// Reads the IR of `path` ("-" for standard input), text or bytecode; at most 1
 /// GiB from a pipe or device.
 ///
 /// Errors: one line on standard error and null.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table that is made of the including tool's own Options.td; for its main
-// file alone.
+// The table generated from the including tool's Options.td. Only its main file
+// includes this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace mlir::bngrad {
 
-using llvm::opt::DefaultVis; // as the table calls it
+using llvm::opt::DefaultVis; // the table's name for it
 
 enum OptionId {
   OPT_INVALID = 0,
@@ -50,7 +50,7 @@ public:
   OptionTable()
       : GenericOptTable(OptionStrTable, OptionPrefixesTable, kOptions) {}
 
-  /// Parses the command line; the result lives no longer than the table.
+  /// Parses the command line; the result must not outlive the table.
   ///
   /// Errors: one line on standard error each, and `hasError` is set.
   llvm::opt::InputArgList parse(int argc, char **argv, bool &hasError) {
@@ -71,13 +71,13 @@ private:
   llvm::StringSaver saver{allocator};
 };
 
-/// The words of a tool's --help.
+/// The texts of a tool's --help.
 struct ToolHelp {
   StringRef name, usage, overview;
   std::string details;
 };
 
-/// Begins a tool: parses its command line by `parse`, or prints --help or
+/// Starts a tool: parses its command line with `parse`, or prints --help or
 /// --version.
 ///
 /// Errors: one line on standard error each. Failure, and the `status` that the

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Option tables of their own: llvm::cl options are global, and libLLVM has
-// taken `threads`.
+// The tools have their own option tables, as llvm::cl options are global and
+// libLLVM already defines `threads`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@ static LogicalResult reportUnwritable(StringRef path, const Twine &why) {
   return reportError(path + ": cannot write: " + why);
 }
 
-/// The open descriptor that `path` is another name of.
+/// The open descriptor that `path` names.
 static std::optional<int> getDescriptor(StringRef path) {
   if (path == "/dev/stdout")
     return STDOUT_FILENO;
@@ -50,7 +50,7 @@ bool mlir::bngrad::isWrittenInPlace(StringRef path) {
            status.type() == fs::file_type::fifo_file));
 }
 
-/// `path` without links: to the file that is there, or will be.
+/// `path` with links resolved, to the existing or future file.
 static std::string resolve(StringRef path) {
   SmallString<256> real;
   if (!fs::real_path(path, real))
@@ -87,7 +87,7 @@ std::string mlir::bngrad::findWriteError(StringRef path) {
         error || isWrittenInPlace(path))
       return toText(error);
   }
-  // It is written beside and then renamed.
+  // A temporary file in the same folder is written and then renamed.
   std::string target = resolve(path);
   StringRef folder = path::parent_path(target);
   if (folder.empty())
@@ -107,8 +107,8 @@ Outputs::~Outputs() {
 /// Creates the temporary file, and returns a descriptor to write to.
 FailureOr<int> Outputs::create(StringRef path) {
   std::string target = resolve(path);
-  // In the same folder, or it could not be renamed; of a length of its own, as
-  // the name may be as long as names can be.
+  // In the same folder, so that it can be renamed. The length is independent of
+  // the name's, which may be the maximum.
   SmallString<256> temporary;
   int descriptor;
   for (unsigned number = files.size();; ++number) {
@@ -116,19 +116,19 @@ FailureOr<int> Outputs::create(StringRef path) {
     path::append(temporary, ".bngrad-" +
                                 Twine(llvm::sys::Process::getProcessId()) +
                                 "-" + Twine(number) + ".tmp");
-    // Before it exists: this allocates memory, and may end the process.
+    // Register it before it exists, as this allocates and may end the process.
     llvm::sys::RemoveFileOnSignal(temporary);
     std::error_code error =
         fs::openFileForWrite(temporary, descriptor, fs::CD_CreateNew);
     if (!error)
       break;
     llvm::sys::DontRemoveFileOnSignal(temporary);
-    // A file left by another process with this number.
+    // Skip files left by another process with this id.
     if (error != std::errc::file_exists)
       return reportUnwritable(path, error.message());
   }
-  // A file that grows too large is an error of that file. LLVM has made this a
-  // signal that ends the process.
+  // Report a file that grows too large as its own error. LLVM makes this signal
+  // end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   files.push_back({path.str(), target, temporary.str().str()});
   fs::file_status status;
@@ -141,7 +141,7 @@ FailureOr<int> Outputs::create(StringRef path) {
 static int openInPlace(StringRef path) {
   if (std::optional<int> descriptor = getDescriptor(path))
     return ::dup(*descriptor);
-  // Not blocking, or a pipe that nobody reads would hang here.
+  // Non-blocking, or opening a pipe that nobody reads would hang.
   int descriptor =
       ::open(path.str().c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor >= 0)

@@ -18,21 +18,22 @@
 
 namespace mlir::bngrad {
 
-/// Whether `path` is written in place, as it is no file that could be replaced:
-/// an open descriptor (/dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N), a
-/// device that takes characters, a pipe.
+/// Whether `path` is written in place because it cannot be replaced: an open
+/// descriptor (/dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N), a
+/// character device, or a pipe.
 bool isWrittenInPlace(StringRef path);
 
-/// Whether both paths are those of one file that is there, or will be.
+/// Whether both paths lead to the same existing or future file.
 bool isSameFile(StringRef left, StringRef right);
 
-/// Why a file at `path` cannot be written, as far as can be known without
-/// touching it; empty: it can.
+/// Why a file at `path` cannot be written, as far as this is known without
+/// touching it; empty if it can.
 std::string findWriteError(StringRef path);
 
-/// Files that get their names all together, once everything has succeeded;
-/// until then they lie beside under names that are removed if it has not. A
-/// file that is there keeps its permissions, and a link to it stays one.
+/// Files that get their final names together, once everything has succeeded.
+/// Until then they have temporary names in the same folders, and are removed on
+/// failure. An existing file keeps its permissions, and a link to it remains a
+/// link.
 class Outputs {
 public:
   Outputs() = default;
@@ -40,7 +41,7 @@ public:
   Outputs &operator=(const Outputs &) = delete;
   ~Outputs();
 
-  /// Writes to a descriptor, which stays open; false and an error.
+  /// Writes to a descriptor, which stays open; false and an error on failure.
   using Writer = function_ref<bool(int descriptor, std::string &error)>;
 
   /// Adds a file that `write` writes, at once if it is written in place.
@@ -53,8 +54,7 @@ public:
   /// Errors: one line on standard error and failure.
   LogicalResult add(StringRef path, StringRef content);
 
-  /// Adds a file that another process will write; returns the name that it has
-  /// until then.
+  /// Adds a file that another process will write; returns its temporary name.
   ///
   /// Errors: one line on standard error and failure.
   FailureOr<std::string> addForProcess(StringRef path);
@@ -66,7 +66,7 @@ public:
 
 private:
   struct File {
-    std::string path; // as it was given
+    std::string path; // as given
     std::string target, temporary;
   };
 

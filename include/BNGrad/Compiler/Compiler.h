@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiles modules to object files or to functions of this process. A module
-// may have gradients of any dialect that is imported, and calls between its
+// may contain gradients of any imported dialect, and calls between its
 // functions. Its context gets the dialects and interfaces of
 // registerAllDialects (InitAll.h). Errors are diagnostics of the module.
 //
@@ -35,13 +35,13 @@ enum class OutputKind { MLIR, LLVMIR, Assembly, Object, PTX };
 /// The device of the gradients; the code around them runs on a CPU.
 enum class Device { Cpu, Cuda };
 
-/// The CPU that code is generated for: an x86_64 or aarch64 with pointers of 64
-/// bits and ELF object files.
+/// The CPU for which code is generated: x86_64 or aarch64 with 64-bit pointers
+/// and ELF object files.
 struct CodeGenTarget {
-  /// Empty: this machine's.
+  /// Empty for this machine's.
   std::string triple;
-  /// A name that LLVM knows, or `native`, which is HostCpu::get(). Empty:
-  /// native for this machine's architecture, generic for any other.
+  /// A name that LLVM knows, or `native`, which is HostCpu::get(). Empty means
+  /// native for this machine's architecture and generic for any other.
   std::string cpu;
   /// Features to add to those of `cpu`, as LLVM names them, comma-separated:
   /// `+avx512bf16`.
@@ -56,8 +56,8 @@ struct ImportOptions {
 
 /// How to compile for Device::Cuda.
 struct CudaCompileOptions {
-  std::string chips;          // comma-separated; empty: the pipeline's default
-  std::string activeClusters; // as in CudaPipelineOptions; empty: of the chips
+  std::string chips;          // comma-separated; empty for the default
+  std::string activeClusters; // as in CudaPipelineOptions
   CudaFormat format = CudaFormat::Isa;
   bool deviceArguments = false;
 };
@@ -67,11 +67,11 @@ struct CompileOptions {
   Device device = Device::Cpu;
   CudaCompileOptions cuda; // for Device::Cuda
   CodeGenTarget codeGen;
-  std::string schedule; // empty: chosen
-  /// For Device::Cpu; 0: this machine's, -1: as many as a call has.
+  std::string schedule; // empty to choose one
+  /// For Device::Cpu: 0 for this machine's, -1 for as many as a call has.
   int64_t threads = 0;
-  bool packed = false; // entries that take packed parameters alone
-  bool infer = false;  // NAME_infer, which computes the sizes of the results
+  bool packed = false; // entries that only take packed parameters
+  bool infer = false;  // NAME_infer, which computes result sizes
 };
 
 /// Checks that code can be generated for `target`.
@@ -80,9 +80,9 @@ struct CompileOptions {
 ///         with BNGRAD_ISA for a bad value of that environment variable.
 LogicalResult verifyTarget(const CodeGenTarget &target, std::string &reason);
 
-/// Brings `module` to the bngrad level, each public function on its own:
-/// foreign gradients are imported, calls are inlined, and unused private
-/// functions are dropped.
+/// Brings `module` to the bngrad level and makes each public function
+/// self-contained: imports foreign gradients, inlines calls, and drops unused
+/// private functions.
 ///
 /// Errors: a diagnostic and failure, also for an op that no dialect knows or
 ///         that prints, a function without a body, and one that calls itself.
@@ -94,15 +94,15 @@ LogicalResult importModule(ModuleOp module, const ImportOptions &options = {});
 LogicalResult runStages(ModuleOp module, const CompileOptions &options,
                         Stage last);
 
-/// Imports and lowers `module`, and returns it in the form `kind`. The names
-/// and parameters of its functions in C are those of docs/ahead-of-time.md.
+/// Imports and lowers `module`, and returns it in the form `kind`.
+/// docs/ahead-of-time.md describes its functions in C.
 ///
 /// Errors: a diagnostic and failure.
 FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options,
                                OutputKind kind);
 
-/// The bytes of an object file, which needs the libraries of C and mathematics,
-/// and for Device::Cuda BNGrad::CudaRuntime.
+/// The bytes of an object file. It needs the libraries of C and mathematics
+/// and, for Device::Cuda, BNGrad::CudaRuntime.
 ///
 /// Errors: a diagnostic and failure.
 FailureOr<std::string> compileToObject(ModuleOp module,
@@ -115,9 +115,9 @@ public:
   /// A symbol that generated code may use, and its address.
   using Symbol = std::pair<StringRef, void *>;
 
-  /// Generates code for `module`, which is lowered to the LLVM dialect. It may
-  /// use `symbols`, all that this process exports, and the shared library at
-  /// the path `library`, unless that is empty.
+  /// Generates code for `module`, already lowered to the LLVM dialect. The code
+  /// may use `symbols`, whatever this process exports, and the shared library
+  /// at the path `library`, unless that is empty.
   ///
   /// Errors: a diagnostic and failure.
   static FailureOr<CompiledProgram> create(ModuleOp module,
@@ -132,11 +132,11 @@ public:
   /// location if there is none.
   void *lookup(StringRef name) const;
 
-  /// Calls a function with an array that has a pointer to each argument and one
-  /// to the returned value.
+  /// Calls a function with an array of pointers to each argument and to the
+  /// returned value.
   using PackedFunction = void (*)(void **);
 
-  /// A function that calls `name`; null as for `lookup`.
+  /// A function that calls `name`; null as in `lookup`.
   PackedFunction lookupPacked(StringRef name) const;
 
 private:
@@ -148,9 +148,9 @@ private:
 };
 
 /// Imports and lowers `module`, and generates code for this machine:
-/// `options.codeGen` must be empty. The functions are those of an object file,
-/// found by their names in C. The functions of BNGrad::CudaRuntime are in
-/// the shared library at the path `cudaLibrary`, or in this process.
+/// `options.codeGen` must be empty. The program has the functions of an object
+/// file under their names in C. The functions of BNGrad::CudaRuntime are in the
+/// shared library at the path `cudaLibrary`, or in this process.
 ///
 /// Errors: a diagnostic and failure.
 FailureOr<CompiledProgram> compileToProgram(ModuleOp module,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one header that users of the dialect include.
+// The only header of the dialect that users include.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +36,9 @@ namespace mlir::bngrad {
 
 /// The shapes of operands and results.
 enum class RoleShape {
-  Data,    ///< that of input
+  Data,    ///< the shape of input
   Channel, ///< the sizes of input at the feature dims
-  Sums,    ///< 2 followed by those
+  Sums,    ///< 2, then the sizes of Channel
   Scalar   ///< rank 0
 };
 
@@ -48,14 +48,13 @@ RoleShape getRoleShape(Role role);
 /// The formulas of the reference in long double, BNGrad/Runtime/Reference.h.
 enum class ReferenceFormula { GradInput, GradScale, GradOffset, Sums, Count };
 
-/// Default of GradientOpInterface: the formula that has the name of `role`.
+/// Default of GradientOpInterface: the formula with the name of `role`.
 ///
 /// Errors: failure for a role that no result has.
 FailureOr<ReferenceFormula> getReferenceFormula(Role role);
 
-/// Default of GradientOpInterface, also for types that are inferred before
-/// there is an op: the widest float element type among `operands`, at least
-/// f32.
+/// Default of GradientOpInterface, also used to infer types before the op
+/// exists: the widest float element type among `operands`, at least f32.
 ///
 /// Shapes: at least one operand; operands that are not floats do not count.
 FloatType getAccumulatorType(ValueRange operands);
@@ -70,7 +69,7 @@ FloatType getAccumulatorType(ValueRange operands);
 namespace mlir::bngrad {
 
 /// The bytes of an element of `type` in memory; 0 for types that
-/// `bngrad.element_cast` does not take.
+/// `bngrad.element_cast` does not support.
 int64_t getStorageBytes(Type type);
 
 } // namespace mlir::bngrad

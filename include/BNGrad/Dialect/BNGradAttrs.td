@@ -33,7 +33,7 @@ def BNGrad_StatisticsAttr
   let assemblyFormat = "`<` $value `>`";
 }
 
-/// The parameters of a CPU's or a GPU's kinds; a kind of the other has none.
+/// The parameters of a kind for CPUs, and of a kind for GPUs.
 def BNGrad_CpuSchedule
     : AttrParameter<"::mlir::bngrad::CpuSchedule", "parameters of a CPU's kind">;
 def BNGrad_GpuSchedule
@@ -44,8 +44,8 @@ def BNGrad_ScheduleAttr : AttrDef<BNGrad_Dialect, "Schedule"> {
   let summary = "Loop nest of a group: a gradient and the ops fused with it";
   let description = [{
     `--bngrad-group` sets it on the `linalg.generic` ops of a group, and
-    `--bngrad-apply-schedule` applies it. It may also be set by hand, on such ops
-    alone.
+    `--bngrad-apply-schedule` applies it. It may also be set by hand, but only
+    on such ops.
 
     The kinds and their parameters are declared in BNGrad/Dialect/Schedules.def,
     and docs/schedules.md describes them. All parameters are optional.

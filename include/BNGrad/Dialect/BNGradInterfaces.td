@@ -12,7 +12,7 @@
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/Interfaces.td"
 
-// Run-time checks of operands come in this order.
+// Run-time checks of operands follow this order.
 def BNGrad_Role : I32Enum<
     "Role", "Meaning of an operand or result, by its ODS name", [
       I32EnumCase<"GradOutput", 0, "grad_output">,
@@ -59,8 +59,8 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
                     "float element type among the operands, at least f32.",
         "::mlir::FloatType", "getAccumulatorType", (ins), "",
         [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>,
-    // The sums are linear in grad_output themselves. The reference in long double
-    // propagates errors of these two roles alone.
+    // The sums are linear in grad_output. The reference in long double
+    // propagates only errors of these two roles.
     InterfaceMethod<"Whether the results are linear in the operand of `role` "
                     "together with the other operands of which this is true.",
         "bool", "isLinearIn", (ins "::mlir::bngrad::Role":$role), "",
@@ -74,19 +74,19 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let extraClassDeclaration = [{
     /// The role of `operand`, an operand of this op.
     ::mlir::bngrad::Role getOperandRole(::mlir::OpOperand &operand);
-    /// The operand of `role`; null: none.
+    /// The operand of `role`; null if absent.
     ::mlir::Value getOperandOf(::mlir::bngrad::Role role);
     /// The dim of input that has the size of dim `dim` of a tensor of `role`;
     /// nothing for dim 0 of sums, whose size is 2.
     std::optional<int64_t> getInputDim(::mlir::bngrad::Role role, int64_t dim);
-    /// The given second statistic, variance or inv_std; null: none.
+    /// The second statistic, variance or inv_std; null if the op has none.
     ::mlir::Value getStatistic();
     /// True if `dim`, in [0, rank(input)), is a feature dim.
     bool isFeatureDim(int64_t dim) {
       return ::llvm::is_contained(getFeatureDims(), dim);
     }
     /// The shape of input, with every size that an operand knows, or a result
-    /// other than a per-channel one.
+    /// that is not per channel.
     ::llvm::SmallVector<int64_t> getDataShape();
   }];
 }

@@ -30,9 +30,9 @@ class BNGrad_RoleList<string getter, list<string> roles> {
 }
 
 // Base class of the ops: pure computations on tensors with type and shape
-// inference. The roles are cases of BNGrad_Role, in the order of `arguments` and
-// `results`; an op adds the rest of GradientOpInterface where the defaults and
-// the accessors of its attributes are not enough.
+// inference. The roles are cases of BNGrad_Role, in the order of `arguments`
+// and `results`. An op defines the methods of GradientOpInterface for which
+// neither the defaults nor its attribute accessors suffice.
 class BNGrad_GradientOp<string mnemonic, list<string> operandRoles,
                         list<string> resultRoles, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
@@ -103,7 +103,7 @@ def BNGrad_BatchNormBackwardOp
     global: grad_input = scale*r * grad_output
     ```
 
-    The statistics are operands, and are never recomputed. All arithmetic is in
+    The statistics are operands and are never recomputed. All arithmetic is in
     the widest element type among the operands, at least f32; each result is
     rounded once to its own element type.
 
@@ -112,10 +112,10 @@ def BNGrad_BatchNormBackwardOp
     An unused result costs nothing.
 
     The operands may be sharded over processes (docs/distributed.md). Then
-    grad_input is that of the shard, and grad_scale and grad_offset are those of
-    the whole batch. With `local_parameter_gradients` they are sums over the
+    grad_input covers the shard, while grad_scale and grad_offset cover the
+    whole batch. With `local_parameter_gradients` the latter are sums over the
     shard, for callers that reduce the gradients of all parameters themselves.
-    The attribute has no effect if no dim that is summed over is sharded.
+    The attribute has no effect if no reduced dim is sharded.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -201,9 +201,9 @@ def BNGrad_BatchNormBackwardOp
   }];
 
   let builders = [
-    // Infers the types of the results. Absent operands are null; invalid ones
-    // are an error at the location and then fatal, as in every inferring
-    // builder.
+    // Infers the types of the results. Absent operands are null. Invalid
+    // operands are reported at the location and are then fatal, as in every
+    // inferring builder.
     OpBuilder<(ins "::mlir::Value":$gradOutput, "::mlir::Value":$input,
                    "::mlir::Value":$scale, "::mlir::Value":$mean,
                    "::mlir::Value":$variance, "::mlir::Value":$invStd,
@@ -228,9 +228,9 @@ def BNGrad_BatchNormBackwardReduceOp
   let description = [{
     The first half of `bngrad.batch_norm_backward`, for a batch that is spread
     over several devices: the two sums of each channel, and the number M of
-    elements they run over. Added up over the devices, sums and counts are those
-    of the whole batch, however uneven its parts; a part without elements has
-    sums and a count of 0.
+    elements that they cover. Added up over the devices, they give the sums and
+    the count of the whole batch, however uneven its parts are; a part without
+    elements has sums and a count of 0.
 
     ```
     sums[0] = sum_dy     = sum of grad_output
@@ -238,8 +238,8 @@ def BNGrad_BatchNormBackwardReduceOp
     count   = M
     ```
 
-    `mean` is that of the whole batch. Where `mask` is false, grad_output counts
-    as 0; M counts all elements.
+    `mean` is the mean of the whole batch. Where `mask` is false, grad_output
+    counts as 0; M counts all elements.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -295,15 +295,15 @@ def BNGrad_BatchNormBackwardElemtOp
                          "InvStd", "Sums", "Count", "Mask"],
                         ["GradInput"],
                         [AttrSizedOperandSegments,
-                         // Generated only where there are several results.
+                         // ODS generates this only for several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
                                                    ["getAsmResultNames"]>]> {
   let summary = "grad_input from the sums of a whole batch";
   let description = [{
     The second half of `bngrad.batch_norm_backward`: grad_input of a part of the
-    batch, from `sums` and `count` of the whole. Without `sums`, mean and
-    variance are constants (global statistics). Without `count`, M is the number
-    of elements per channel of `input` itself.
+    batch, from the `sums` and `count` of the whole batch. Without `sums`, mean
+    and variance are constants (global statistics). Without `count`, M is the
+    number of elements per channel of `input` itself.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -381,8 +381,8 @@ def BNGrad_ElementCastOp
   let description = [{
     A view of the memory of `source` with the element type of `result`. No bits
     change. `i1` occupies a byte, 0 or 1. `bngrad-apply-schedule` loads vectors
-    of i1 through it, as those of MLIR are bit-packed; `bngrad-lower-element-cast`
-    lowers it.
+    of i1 through it, as MLIR's vectors of i1 are bit-packed;
+    `bngrad-lower-element-cast` lowers it.
 
     Constraints:
       (C1) the elements of `source` and `result` are floats, or integers of 1, 8,
@@ -414,13 +414,13 @@ def BNGrad_ParallelOp
     : BNGrad_Op<"parallel", [AutomaticAllocationScope, RecursiveMemoryEffects]> {
   let summary = "phases that the threads of a pool run";
   let description = [{
-    Each thread runs each phase once. All threads have ended a phase before any
-    starts the next, and the op ends after the last phase. A phase gets the
-    number of its thread and the number of threads, which is positive. The
-    threads need not run at the same time, so a phase never waits for another
-    thread. If `condition` is false, the calling thread is the only one.
+    Each thread runs each phase once. All threads end a phase before any starts
+    the next, and the op ends after the last phase. A phase gets the number of
+    its thread and the number of threads, which is positive. The threads need
+    not run at the same time, so a phase never waits for another thread. If
+    `condition` is false, the calling thread is the only one.
 
-    `bngrad-share-loops` makes this op, `bngrad-outline-parallel` lowers it.
+    `bngrad-share-loops` creates this op, `bngrad-outline-parallel` lowers it.
 
     Constraints:
       (C1) there is at least one phase; each has two arguments of type i32.
@@ -451,7 +451,7 @@ def BNGrad_NumThreadsOp : BNGrad_Op<"num_threads", [Pure]> {
   let summary = "number of threads that run parallel loops";
   let description = [{
     The number of threads of the caller's pool, at least 1 and at most `max`. It
-    is the same for all of a call. Loops need not run on as many.
+    does not change during a call. Loops may run on fewer threads.
 
     `bngrad-outline-parallel` lowers it.
 

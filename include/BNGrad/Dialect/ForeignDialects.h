@@ -14,10 +14,10 @@
 namespace mlir::bngrad {
 
 /// Registers stand-ins for the dialects of StableHLO, MHLO, Shardy and
-/// torch-mlir. Ops
-/// are read in generic form; types and attributes stay opaque. Any other form
-/// is an error that names the generic one. For programs that lack these
-/// dialects: a compiler that has them registers its own.
+/// torch-mlir. Ops are read in generic form; types and attributes stay opaque.
+/// Any other form is an error that mentions the generic form. This is for
+/// programs that lack these dialects; a compiler that has them registers its
+/// own.
 void registerForeignDialects(DialectRegistry &registry);
 
 } // namespace mlir::bngrad

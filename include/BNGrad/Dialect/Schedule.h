@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parameters of `#bngrad.schedule`; docs/schedules.md works an example of
+// The parameters of `#bngrad.schedule`; docs/schedules.md has an example of
 // each kind.
 //
 //===----------------------------------------------------------------------===//
@@ -27,19 +27,19 @@
 
 namespace mlir::bngrad {
 
-/// The most shares of a parallel loop. Each may have tables of its own.
+/// The most shares of a parallel loop. Each may have its own tables.
 inline constexpr int64_t kMostThreads = 4096;
 
-/// The most shares of a loop that has as many as there are threads.
+/// The most shares of a loop whose number of shares is that of the threads.
 inline constexpr int64_t kMostPoolThreads = 64;
 
-/// Parameters of the kinds of a CPU, which Schedules.def describes.
+/// Parameters of the kinds for CPUs, which Schedules.def describes.
 struct CpuSchedule {
 #define BNGRAD_CPU_PARAMETER(member, name, oldName, value, ...)                \
   int64_t member = value;
 #include "BNGrad/Dialect/Schedules.def"
-  /// Products that allow `contract` are fused with the sums that use them; the
-  /// target must have the instruction.
+  /// Whether products that allow `contract` are fused with the sums that use
+  /// them; the target must have the instruction.
   bool fma = false;
 
   /// All members.
@@ -58,7 +58,7 @@ struct CpuSchedule {
   }
 };
 
-/// Parameters of the kinds of a GPU. Each kind has some of them.
+/// Parameters of the kinds for GPUs. Each kind has some of them.
 struct GpuSchedule {
   // Limits of every GPU that PTX describes.
   static constexpr int64_t kWarpSize = 32;
@@ -87,7 +87,7 @@ struct GpuSchedule {
   }
 };
 
-/// The parameter `fma` of each kind that has parameters, in the text.
+/// The name of the parameter `fma`, which every kind with parameters has.
 inline constexpr llvm::StringLiteral kFmaParameter = "fma";
 
 /// The values that an integer parameter may have.
@@ -107,7 +107,7 @@ struct ParameterRange {
 template <typename Schedule> struct ScheduleParameter {
   llvm::StringLiteral name;
   int64_t Schedule::*member;
-  /// Its name before CPU and GPU had their own; or empty.
+  /// Its name before CPU and GPU parameters were separated; may be empty.
   llvm::StringLiteral oldName;
   ParameterRange range;
   llvm::StringLiteral unit;

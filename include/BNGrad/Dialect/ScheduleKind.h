@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is known of each kind of schedule, without MLIR, for the compiler and
-// for the C library.
+// Describes each kind of schedule for the compiler and for the C library,
+// without MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,21 +25,21 @@ enum class ScheduleKind : uint32_t {
 #include "BNGrad/Dialect/Schedules.def"
 };
 
-/// What a kind is for. `Any`: scalar loops, of a CPU or of a GPU's host.
+/// The target of a kind. `Any`: scalar loops on a CPU or on the host of a GPU.
 enum class ScheduleTarget { Any, Cpu, Gpu };
 
-/// The loops over the data that a kind takes. Adjacent loops over features, or
-/// over reduced dims, are merged; N and S are reduced, C is a feature.
+/// The merged loops over the data that a kind supports. N and S are reduced,
+/// and C is a feature.
 enum class ScheduleLoops {
   Any,
   EndInReduced,   // [N, C, S], [C, S], or more of them with S last
   ChannelRows,    // [N, C, S] or [C, S]
   RowsOfChannels, // [N, C]
-  OfKernels       // the kind has kernels instead, which say what they take
+  OfKernels       // for kernels, which check the loops themselves
 };
 
-/// The loops that tables of per-channel values cover. Operands must be data,
-/// per-channel, or uniform in these loops.
+/// The loops that tables of per-channel values cover. Each operand must be
+/// data, per-channel, or uniform in these loops.
 enum class ScheduleTables {
   None,
   LastTwoLoops, // and data are dense
@@ -48,8 +48,8 @@ enum class ScheduleTables {
 
 /// How a kind is chosen for a group.
 enum class ScheduleChoice {
-  Otherwise, // no other kind takes the loops, or there are no elements
-  ByLoops,   // for its loops, whatever their sizes
+  Otherwise, // no other kind fits, or there are no elements
+  ByLoops,   // by its loops, whatever their sizes
   BySizes,   // by the rules of SizeRules.h, instead of `sizes`
   ForGpu     // by ChooseGpuSchedule.h
 };
@@ -57,8 +57,8 @@ enum class ScheduleChoice {
 /// What a thread reads between its two reads of an element.
 enum class ScheduleReuse { Channel, Tile, All };
 
-/// Which parameters a kind has, a bit for each in their order. `fma` is one of
-/// every kind that has others.
+/// Which parameters a kind has, as a bit for each in their order. Every kind
+/// with parameters also has `fma`.
 struct ScheduleParameters {
   uint32_t cpu = 0, gpu = 0;
 };
@@ -90,8 +90,8 @@ gpuParameters(std::initializer_list<GpuParameter> parameters) {
 }
 
 inline constexpr ScheduleParameters kNoParameters;
-/// Each kind of a CPU has all of them: where strides call for another kind,
-/// that one uses them.
+/// Each kind for CPUs has all of them: if strides call for another kind, that
+/// kind uses them.
 inline constexpr ScheduleParameters kCpuParameters = {~uint32_t(0), 0};
 
 inline constexpr ScheduleInfo kSchedules[] = {
@@ -117,7 +117,7 @@ constexpr const ScheduleInfo &getInfo(ScheduleKind kind) {
   return kSchedules[static_cast<uint32_t>(kind)];
 }
 
-/// True for kernels of a GPU; for loops with vectors of a CPU.
+/// True for GPU kernels, and for CPU loops with vectors, respectively.
 constexpr bool isGpuKind(ScheduleKind kind) {
   return getInfo(kind).target == ScheduleTarget::Gpu;
 }

@@ -21,9 +21,9 @@
 
 namespace bngrad {
 
-/// Owned bytes, aligned and not initialised: results of hundreds of megabytes
-/// are common, and filling them with zeros would touch every page once more
-/// than needed. Move-only for the same reason.
+/// Owned bytes, aligned and uninitialized: results of hundreds of megabytes are
+/// common, and filling them with zeros would touch every page once more than
+/// needed. Move-only for the same reason.
 class AlignedBuffer {
 public:
   /// In bytes: a cache line, and the widest vector of any CPU we generate for.
@@ -47,7 +47,7 @@ public:
   /// Errors: false, and an empty buffer, if there is not enough memory.
   [[nodiscard]] bool allocate(size_t size) {
     release();
-    // Not operator new: its handler may end the process.
+    // operator new is avoided, as its handler may end the process.
     size_t lines = size / kAlignment + 1;
     bytes =
         static_cast<char *>(std::aligned_alloc(kAlignment, lines * kAlignment));
@@ -112,8 +112,7 @@ computeByteSize(ElementType type, const std::vector<int64_t> &shape) {
   return isEmpty ? 0 : size;
 }
 
-/// Makes `array` an array of that type and shape; its elements are
-/// indeterminate.
+/// Makes `array` an uninitialized array of that type and shape.
 ///
 /// Errors: false, an unchanged `array`, and one line in `error` if the shape is
 ///         invalid or memory runs out.

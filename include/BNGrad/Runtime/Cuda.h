@@ -29,16 +29,17 @@ extern "C" {
 /* Names in the style of C. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-/* Modules. Loading is lazy: the device is not touched before the first launch,
- * so that it may stand in a constructor of a program that runs without one. */
+/* Modules. Loading is lazy: the device is not used before the first launch, so
+ * that constructors may load modules in a program that runs without a
+ * device. */
 
 /* A cubin or a fatbinary; `data` must live as long as the module. */
 void *mgpuModuleLoad(void *data, uint64_t size);
 /* PTX, zero-terminated; assembled at `opt_level` (0 to 4). */
 void *mgpuModuleLoadJIT(void *data, int32_t opt_level);
 void mgpuModuleUnload(void *module);
-/* The kernel `name`, looked up at its first launch in a context: that it is
- * missing is an error of the launch. */
+/* The kernel `name`, looked up at its first launch in a context: a missing
+ * kernel is an error of the launch. */
 void *mgpuModuleGetFunction(void *module, const char *name);
 
 typedef enum {
@@ -57,17 +58,18 @@ typedef struct {
 
 /* A module with an image for each of several chips. The device decides at the
  * first launch: a binary of its own chip or of an older one of its major
- * version, then the PTX of the newest chip that is not newer than it. Names
- * that end in 'a' fit that chip alone, those that end in 'f' newer ones of its
- * major version, too; of equals the one for fewer chips is taken. */
+ * version, then the PTX of the newest chip that is not newer than it. Images
+ * for names that end in 'a' fit only that chip; images for names that end in
+ * 'f' also fit newer chips of its major version. Of equally good images, the
+ * one for fewer chips is taken. */
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t num_images);
 
 /* A symbol of modules whose kernels wait for the kernel ahead of them before
  * they access global memory (PTX: griddepcontrol.wait). They may be launched
- * while that one still runs, except in streams that are captured. */
+ * while that kernel still runs, except in captured streams. */
 #define BNGRAD_CUDA_KERNELS_WAIT_SYMBOL "bngrad_kernels_wait"
 
-/* Launches, on `stream`. `params` points to the address of each parameter. A
+/* Launches on `stream`. `params` points to the address of each parameter. A
  * grid of no blocks launches nothing. */
 void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y,
                       intptr_t grid_z, intptr_t block_x, intptr_t block_y,
@@ -86,18 +88,18 @@ void *mgpuStreamCreate(void);
 void mgpuStreamDestroy(void *stream);
 void mgpuStreamSynchronize(void *stream);
 void mgpuStreamWaitEvent(void *stream, void *event);
-/* From now on the calling thread works in `stream`, which the caller made in
- * the current context and keeps, until another is set or bngradCudaResetStream:
- * mgpuStreamCreate returns it, and mgpuStreamDestroy and mgpuStreamSynchronize
- * do nothing with it, but that mgpuStreamSynchronize waits if something was
- * copied from or to memory of the host. Generated functions on buffers of the
- * device then return when their work is in the stream, before it is done, so
- * that callers order and time it and capture it into graphs. Null is the
- * default stream. A function must have run once, outside
- * of a capture, before it is captured: its first call loads modules. */
+/* Makes the calling thread work in `stream`, which the caller created in the
+ * current context and keeps, until another is set or bngradCudaResetStream is
+ * called: mgpuStreamCreate returns it, and mgpuStreamDestroy and
+ * mgpuStreamSynchronize do nothing with it, except that mgpuStreamSynchronize
+ * waits if something was copied from or to host memory. Generated functions on
+ * device buffers then return when their work is in the stream, before it is
+ * done, so that callers can order it, time it and capture it into graphs. Null
+ * is the default stream. A function must have run once, outside of a capture,
+ * before it is captured: its first call loads modules. */
 void bngradCudaSetStream(void *stream);
-/* The calling thread's generated functions make streams of their own again, and
- * return when their work is done. */
+/* Makes the calling thread's generated functions create their own streams
+ * again, and return when their work is done. */
 void bngradCudaResetStream(void);
 void *mgpuEventCreate(void);
 void mgpuEventDestroy(void *event);
@@ -115,31 +117,31 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
                                int64_t element_bytes);
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t element_bytes);
-/* Of the calling thread, where no context is current. */
+/* Sets the device of the calling thread for when no context is current. */
 void mgpuSetDefaultDevice(int32_t device);
 /* Compute capability of the device, such as 90 for 9.0; 0 after an error. */
 int32_t bngradCudaGetCapability(void);
 /* How many clusters of `cluster_blocks` blocks (1 to 16) run at once on the
- * device, if `resident_blocks` blocks (1 to 32) fill a multiprocessor. 0: no
- * such cluster runs, as on devices without clusters and on parts of a device
- * that have too few multiprocessors in a processing cluster, or the driver does
- * not tell; also after an error. The driver is asked once for each device,
- * about a small kernel that is loaded for it, also where it fails. */
+ * device, if `resident_blocks` blocks (1 to 32) fill a multiprocessor. Returns
+ * 0 if no such cluster runs, as on devices without clusters and on parts of a
+ * device with too few multiprocessors in a processing cluster, if the driver
+ * cannot tell, and after an error. It asks the driver once per device, even if
+ * that fails, about a small kernel that it loads for this. */
 int32_t bngradCudaGetClusterSlots(int32_t cluster_blocks,
                                   int32_t resident_blocks);
 
 /* Errors. */
 
 /* Takes the calling thread's status: 0, or the code of its first error since
- * the status was last taken (a CUresult; -1 where it is none; -2 where there
- * was not enough memory of the host). */
+ * the status was last taken (a CUresult; -1 if the error is not one; -2 if host
+ * memory ran out). */
 int32_t bngradCudaTakeStatus(void);
-/* Called with one line for each error, from the thread that made it; without a
- * handler the line goes to standard error. Null takes the handler away. It runs
- * in one thread at a time and may call nothing but the two functions here. */
+/* Called with one line for each error, in the thread of the error; without a
+ * handler the line goes to standard error. Null removes the handler. A handler
+ * runs in one thread at a time and may call only the two functions here. */
 typedef void (*bngradCudaErrorHandler_t)(const char *message, void *user);
 void bngradCudaSetErrorHandler(bngradCudaErrorHandler_t handler, void *user);
-/* The same for errors of the calling thread, which then do not reach the other
+/* The same for errors of the calling thread, which then bypass the other
  * handler. */
 void bngradCudaSetThreadErrorHandler(bngradCudaErrorHandler_t handler,
                                      void *user);

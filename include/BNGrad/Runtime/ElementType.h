@@ -50,8 +50,8 @@ double smallestSubnormal(ElementType type);
 /// Errors: `type` must be a float type (asserted).
 double largestFinite(ElementType type);
 
-/// Element `index` of `data` as a double: exact, but rounded to nearest for an
-/// I64 above 2^53. Integers but I1 have a sign.
+/// Element `index` of `data` as a double: exact, except that an I64 above 2^53
+/// is rounded to nearest. Integers other than I1 are signed.
 ///
 /// Shapes: `data` holds more than `index` elements; it need not be aligned.
 /// Units:  `index` in elements.
@@ -68,11 +68,11 @@ double loadAsDouble(ElementType type, const void *data, int64_t index);
 /// Source: IEEE 754-2019, 4.3.1 (roundTiesToEven) and 7.4 (overflow).
 void storeRounded(ElementType type, void *data, int64_t index, double value);
 
-/// `value` as `storeRounded` followed by `loadAsDouble` gives it.
+/// The result of `storeRounded` followed by `loadAsDouble`.
 double roundTo(ElementType type, double value);
 
-/// The number of `type` that follows `value` upwards, or downwards: infinity
-/// after the largest finite one, and the zeros count as one number.
+/// The next number of `type` above or below `value`. Infinity follows the
+/// largest finite number, and the two zeros count as one number.
 ///
 /// Errors: `type` must be a float type and `value` one of its numbers
 ///         (asserted).

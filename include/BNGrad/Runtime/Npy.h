@@ -24,46 +24,45 @@ namespace bngrad {
 /// Types:  `<f2 <f4 <f8 <i2 <i4 <i8 <u2 <u4 <u8`, the same in big-endian order
 ///         (`>f4`), `|b1 |i1 |u1`, and `<V2` or `|V2`, which is bf16.
 /// Errors: false, an unchanged `array`, and one line `<path>: <reason>` in
-///         `error`. The file may be malformed in any way; no more memory is
-///         allocated than its data fill, or twice as much for data that are
-///         transposed or big-endian. If memory runs out, the line may lack the
-///         path.
+///         `error`. The file may be malformed in any way; it allocates no more
+///         memory than the data take, or twice as much if they are transposed
+///         or big-endian. If memory runs out, the line may lack the path.
 /// Source: numpy.lib.format, "Format Version 1.0" to "3.0".
 [[nodiscard]] bool readNpy(const std::string &path, Array &array,
                            std::string &error);
 
-/// Reads the type and the shape of a file alone, as above.
+/// Reads only the type and the shape of a file, as above.
 [[nodiscard]] bool readNpyHeader(const std::string &path, ElementType &type,
                                  std::vector<int64_t> &shape,
                                  std::string &error);
 
-/// A part of an array: the elements from `begin` on, `shape` of each dim.
+/// A part of an array: `shape` elements along each dim, from `begin` on.
 struct ArrayPart {
   std::vector<int64_t> begin, shape;
 };
 
-/// Calls `visit` for each run of elements of `part` that are neighbours in an
-/// array of `shape`: where it begins in that array and in the part, and its
+/// Calls `visit` for each run of elements of `part` that are adjacent in an
+/// array of `shape`, with its start in that array and in the part, and its
 /// length, all in elements.
 void visitRuns(const std::vector<int64_t> &shape, const ArrayPart &part,
                const std::function<void(int64_t whole, int64_t inPart,
                                         int64_t length)> &visit);
 
-/// Reads a part of a file as above, which is mapped, so that memory holds the
-/// part alone. `part` lies in the shape of readNpyHeader.
+/// Reads a part of a file as above. The file is mapped, so that memory holds
+/// only the part. `part` is within the shape that readNpyHeader returns.
 [[nodiscard]] bool readNpyPart(const std::string &path, const ArrayPart &part,
                                Array &array, std::string &error);
 
-/// Writes the header of an array to the start of a file, and makes the file as
-/// long as the array is.
+/// Writes the header of an array to the start of a file and extends the file to
+/// hold the array.
 ///
 /// Errors: false and the reason in `error`.
 [[nodiscard]] bool writeNpyHeader(int descriptor, ElementType type,
                                   const std::vector<int64_t> &shape,
                                   std::string &error);
 
-/// Writes a part of an array of `shape` to a file that writeNpyHeader has made;
-/// other processes may write others.
+/// Writes a part of an array of `shape` to a file that writeNpyHeader has
+/// prepared. Other processes may write other parts.
 ///
 /// Errors: false and the reason in `error`.
 [[nodiscard]] bool writeNpyPart(int descriptor,

@@ -23,45 +23,45 @@ namespace bngrad {
 ///         not empty, strictly ascending, in [0, rank). grad_output, input and
 ///         mask are dense row-major of `shape`; scale, mean and statistic are
 ///         dense row-major of the extents of input at `featureDims`.
-/// Errors: none are reported: the problem has been verified.
+/// Errors: none are reported, as the problem has been verified.
 struct ReferenceProblem {
   std::vector<int64_t> shape;
   std::vector<int64_t> featureDims;
   double epsilon = 0;
-  /// Mean and statistic are constants, not functions of input.
+  /// Whether mean and statistic are constants, not functions of input.
   bool globalStatistics = false;
-  /// `statistic` is 1/sqrt(variance + epsilon), not the variance.
+  /// Whether `statistic` is 1/sqrt(variance + epsilon), not the variance.
   bool statisticIsInvStd = false;
 
-  /// Of grad_output and input.
+  /// The type of grad_output and input.
   ElementType dataType = ElementType::F32;
-  /// Of scale, mean and statistic.
+  /// The type of scale, mean and statistic.
   ElementType parameterType = ElementType::F32;
-  /// Of the results that will be checked; they enter the bounds only.
+  /// The types of the results to check; they only affect the bounds.
   ElementType gradInputType = ElementType::F32;
   ElementType gradScaleType = ElementType::F32;
   ElementType gradOffsetType = ElementType::F32;
 
   const void *gradOutput = nullptr;
   const void *input = nullptr;
-  /// Null: 1 for every channel.
+  /// Null means 1 for every channel.
   const void *scale = nullptr;
   const void *mean = nullptr;
   const void *statistic = nullptr;
   /// One byte per element of input; where it is 0, grad_output counts as 0.
-  /// Null: no mask.
+  /// Null means no mask.
   const uint8_t *mask = nullptr;
 
   /// The sums of a batch that input is a part of, [2, extents of mean]: sum_dy,
-  /// then sum_dy_xmu. Null: the sums over input itself.
+  /// then sum_dy_xmu. Null means the sums over input itself.
   const void *sums = nullptr;
   ElementType sumsType = ElementType::F32;
-  /// M of that batch. Nothing: that of input.
+  /// M of that batch. If not set, M of input.
   std::optional<int64_t> count;
 
   /// Bound on the error of each element of `gradOutput`, relative to the
   /// grad_output of the computed results. The bounds of the results include its
-  /// effect. Null: no error.
+  /// effect. Null means no error.
   const double *gradOutputError = nullptr;
   /// The same for `sums`.
   const double *sumsError = nullptr;
@@ -72,11 +72,12 @@ struct ReferenceResult {
   /// The exact value, up to one rounding to double and errors far below
   /// `bound`.
   std::vector<double> value;
-  /// The greatest error allowed: infinite or NaN where `value` is.
+  /// The greatest error allowed; infinite or NaN if `value` is.
   std::vector<double> bound;
 };
 
-/// Shapes: grad_input that of input; grad_scale and grad_offset that of mean.
+/// Shapes: grad_input has the shape of input; grad_scale and grad_offset have
+/// that of mean.
 struct ReferenceResults {
   ReferenceResult gradInput;
   ReferenceResult gradScale;
@@ -95,7 +96,7 @@ struct ReferenceResults {
 ///                            - (input - mean) * ((sum_dy_xmu/M * r) * r))
 ///   global: grad_input = scale*r * grad_output
 ///
-/// computed in long double with compensated sums, and so more exactly than the
+/// computed in long double with compensated sums, which is more exact than the
 /// bound of f64. Infinities and NaN follow from these formulas in that order. A
 /// masked-out grad_output is 0, so its NaN does not spread, but input there
 /// still takes part as 0 * (input - mean). M = 0: grad_scale and grad_offset
@@ -125,7 +126,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem);
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
                                      ElementType sumsType);
 
-/// True if `result`, an element of `type`, is an acceptable `exact`: equal
+/// True if `result`, an element of `type`, is acceptable for `exact`: equal
 /// (infinities included), both NaN, or no further away than `bound`. If
 /// infinity is involved because `type` overflows, `result` must lie between
 /// `exact - bound` and `exact + bound`, each rounded to `type`.

@@ -7,20 +7,20 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * libBNGradRuntime.so: the gradient of batch normalization for programs without
- * a compiler. A tensor descriptor gives shape and strides, an operator
- * descriptor the nine tensors of a gradient, and a call their data:
+ * a compiler. A tensor descriptor has a shape and strides, an operator
+ * descriptor the nine tensors of a gradient, and a call passes their data:
  *
  *   create a handle, tensor descriptors and an operator descriptor;
  *   ask for the size of the workspace, and allocate it;
  *   call bngradBatchNormBackward, as often as needed; destroy.
  *
  * Errors: every function returns a status, and bngradGetLastError() says which
- * argument is wrong, the expected and the actual value. Nothing is written
+ * argument is wrong, with the expected and the actual value. Nothing is written
  * before all arguments are checked.
  *
  * Threads: a handle and a descriptor may be used by several threads at once
- * while no thread changes or destroys them; each call needs a workspace of its
- * own. docs/runtime.md has a table for each of lifetimes, threads, aliasing,
+ * while no thread changes or destroys them; each call needs its own workspace.
+ * docs/runtime.md has a table for each of lifetimes, threads, aliasing,
  * alignment and errors.
  */
 
@@ -84,8 +84,8 @@ typedef enum {
 
 typedef struct bngradProcessGroup *bngradProcessGroup_t;
 
-/* All zero but struct_size: the defaults. A struct of an older version, which
- * ends earlier, is as one with zeros there. */
+/* The defaults are zeros in all fields except struct_size. A struct of an older
+ * version ends earlier and counts as one with zeros there. */
 typedef struct {
   size_t struct_size; /* sizeof(bngradBatchNormBackwardOptions_t) */
   double epsilon;     /* finite, at least 0, and 0 with an inv_std */
@@ -93,26 +93,28 @@ typedef struct {
   bngradStatistic_t statistic;
   int num_feature_dims;                      /* 0: one, dim 1 */
   int feature_dims[BNGRAD_MAX_FEATURE_DIMS]; /* ascending */
-  /* 1: asynchronous calls on a CPU complete grad_scale and grad_offset before
-   * grad_input also if kernels are compiled: two more of them. 0: such calls
-   * complete all gradients of a compiled kernel at its end. */
+  /* If 1, asynchronous calls on a CPU complete grad_scale and grad_offset
+   * before grad_input even with compiled kernels, for which two more kernels
+   * are compiled. If 0, such calls complete all gradients of a compiled kernel
+   * at its end. */
   int asynchronous;
-  /* Null: this process alone. Otherwise the tensors are this process's part of
-   * a batch that is spread over the group, and mean and statistic are those of
-   * the whole: every process calls, also with an empty part. grad_scale and
-   * grad_offset are sums over the whole batch, in every process. */
+  /* Null if only this process takes part. Otherwise the tensors are this
+   * process's part of a batch that is spread over the group, and mean and
+   * statistic are those of the whole batch: every process must call, even with
+   * an empty part. grad_scale and grad_offset are sums over the whole batch, in
+   * every process. */
   bngradProcessGroup_t process_group;
-  /* 1: those two are sums over the part of this process, for callers that
-   * add the gradients of parameters themselves. */
+  /* If 1, grad_scale and grad_offset are sums over the part of this process,
+   * for callers that add the gradients of parameters themselves. */
   int local_parameter_gradients;
 } bngradBatchNormBackwardOptions_t;
 
 #ifndef BNGRAD_THREADS_T_DEFINED
 #define BNGRAD_THREADS_T_DEFINED
 /*
- * The threads that run the loops of a call; null: OpenMP's. Results are the
- * same for all. `count` returns how many there are, during a call always the
- * same. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
+ * The threads that run the loops of a call; null for OpenMP's. Results do not
+ * depend on them. `count` returns their number, which must not change during a
+ * call. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
  * on any threads, at once or one after another, and returns when all have
  * returned.
  */
@@ -125,18 +127,19 @@ typedef struct {
 } bngrad_threads_t;
 #endif
 
-/* Runs task(argument) once, on any thread, now or later. It returns 0, or
- * another value if the task will not run. */
+/* Runs task(argument) once, on any thread, now or later. Returns 0, or nonzero
+ * if the task will not run. */
 typedef struct {
   size_t struct_size; /* sizeof(bngradExecutor_t) */
   void *context;
   int (*submit)(void *context, void (*task)(void *argument), void *argument);
 } bngradExecutor_t;
 
-/* `function`, null: none, is called once when a gradient is final, or will
- * never be: `message` is then that of bngradGetLastError(), and lives as long
- * as the call. On a GPU `function` is null, and `context` an event, null: none,
- * that is recorded in the stream after the gradient. */
+/* `function` (may be null) is called once, when a gradient is final or will
+ * never be. In the latter case `message` is the text of bngradGetLastError(),
+ * which lives as long as the call. On a GPU `function` is null, and `context`
+ * (may be null) is an event that is recorded in the stream after the
+ * gradient. */
 typedef struct {
   void (*function)(void *context, bngradStatus_t status, const char *message);
   void *context;
@@ -153,8 +156,8 @@ const char *bngradVersion(void);
 /* The name of a status, such as "BNGRAD_BAD_SHAPE". */
 const char *bngradGetStatusName(bngradStatus_t status);
 
-/* The error of the last call of this thread, one line; empty after a success.
- * It lives until the next call of this thread; those that destroy keep it. */
+/* The error of this thread's last call, as one line; empty after a success. It
+ * lives until the thread's next call; functions that destroy keep it. */
 const char *bngradGetLastError(void);
 
 /* A handle for the device number `device` of a kind; 0 for the CPU. */
@@ -162,20 +165,21 @@ bngradStatus_t bngradCreateHandle(bngradHandle_t *handle, bngradDevice_t kind,
                                   int device);
 bngradStatus_t bngradDestroyHandle(bngradHandle_t handle);
 
-/* The threads of calls on a CPU; null: OpenMP's, as at first. `threads` is
- * copied; its context must outlive the calls. Not during a call. */
+/* Sets the threads of calls on a CPU; null for OpenMP's, the default. `threads`
+ * is copied; its context must outlive the calls. Must not run during a call. */
 bngradStatus_t bngradSetThreads(bngradHandle_t handle,
                                 const bngrad_threads_t *threads);
 
 /*
- * The processes of `communicator`, the address of an MPI_Comm, null:
- * MPI_COMM_WORLD. All of them must call it. `backend` is "openmpi", "mpich" or
- * a path; null: as the environment variable BNGRAD_MPI says, otherwise the MPI
- * that the process has loaded. MPI is initialized if nobody has, and is then
- * finalized at the end of the process. docs/distributed.md describes timeouts
- * and threads. A group must outlive the descriptors that use it.
+ * Creates a group of the processes of `communicator`, the address of an
+ * MPI_Comm or null for MPI_COMM_WORLD. All of them must call it. `backend` is
+ * "openmpi", "mpich" or a path. If null, the environment variable BNGRAD_MPI
+ * decides, or else the MPI that the process has loaded. If MPI is not
+ * initialized yet, it is initialized, and then finalized at the end of the
+ * process. docs/distributed.md describes timeouts and threads. A group must
+ * outlive the descriptors that use it.
  *
- * Errors: BNGRAD_PROCESS_ERROR, also where no MPI can be loaded.
+ * Errors: BNGRAD_PROCESS_ERROR, also if no MPI can be loaded.
  */
 bngradStatus_t bngradCreateProcessGroup(bngradProcessGroup_t *group,
                                         const char *backend,
@@ -183,7 +187,7 @@ bngradStatus_t bngradCreateProcessGroup(bngradProcessGroup_t *group,
 bngradStatus_t bngradDestroyProcessGroup(bngradProcessGroup_t group);
 
 /* `shape` and `strides` have `rank` elements, 0 to BNGRAD_MAX_RANK, and are
- * copied. Strides are in elements, and at least 0; null: row-major. */
+ * copied. Strides are in elements and at least 0; null means row-major. */
 bngradStatus_t
 bngradCreateTensorDescriptor(bngradTensorDescriptor_t *descriptor,
                              bngradDtype_t dtype, int rank,
@@ -192,10 +196,10 @@ bngradStatus_t
 bngradDestroyTensorDescriptor(bngradTensorDescriptor_t descriptor);
 
 /*
- * Describes a gradient. Null: for an output, it is not wanted, but one of them
- * must be; `scale`: 1; `mask`: none; `options`: the defaults. The tensor
- * descriptors may be destroyed afterwards, the handle must outlive the
- * descriptor.
+ * Describes a gradient. Null means for an output that it is not wanted (at
+ * least one must be), for `scale` 1, for `mask` none, and for `options` the
+ * defaults. The tensor descriptors may be destroyed afterwards; the handle must
+ * outlive the descriptor.
  *
  *   grad_output, input, grad_input   one shape, rank >= 1; the first two of one
  *                                    type
@@ -204,7 +208,7 @@ bngradDestroyTensorDescriptor(bngradTensorDescriptor_t descriptor);
  *   scale, mean, statistic           the sizes of the feature dims, of one type
  *   grad_scale, grad_offset          the sizes of the feature dims
  *
- * An output has no two elements at one address.
+ * No two elements of an output may share an address.
  */
 bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
     bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
@@ -217,29 +221,30 @@ bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
 bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
     bngradBatchNormBackwardDescriptor_t descriptor);
 
-/* The size of the workspace of one call, in bytes; it may start anywhere. */
+/* The size in bytes of the workspace of one call, which needs no alignment. */
 bngradStatus_t bngradGetBatchNormBackwardWorkspaceSize(
     bngradBatchNormBackwardDescriptor_t descriptor, size_t *size);
 
-/* The bytes that suffice for every description. */
+/* A size in bytes that suffices for every description. */
 #define BNGRAD_DESCRIPTION_SIZE 1024
 
-/* How the gradient, or the half, is computed: lines key=value, which
- * docs/runtime.md lists, with a zero at the end. `size` is that of `text`. */
+/* Describes how the gradient, or the half, is computed, in zero-terminated
+ * lines key=value, which docs/runtime.md lists. `size` is the size of
+ * `text`. */
 bngradStatus_t
 bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
                                 char *text, size_t size);
 
 /*
  * Computes the gradients that the descriptor wants; the pointers of its null
- * tensors are ignored. `stream` is ignored on a CPU, where the call returns
- * when all is done. With a process group it waits for the other processes, and
- * on a GPU for the stream. An error that only this process has leaves them
+ * tensors are ignored. On a CPU, `stream` is ignored and the call returns when
+ * all is done. With a process group the call waits for the other processes and,
+ * on a GPU, for the stream. An error that only this process has leaves them
  * waiting until their timeout.
  *
  * grad_input may be grad_output or input: the same pointer, type and strides.
- * No other two tensors of which one is an output may overlap, nor may the
- * workspace with any.
+ * Otherwise an output must not overlap any other tensor, and the workspace must
+ * not overlap any tensor.
  */
 bngradStatus_t
 bngradBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
@@ -250,16 +255,16 @@ bngradBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
                         const void *statistic, const void *mask, void *stream);
 
 /*
- * Submits the same to `executor`, null: to the calling thread; on a GPU to
- * `stream`, where `executor` is null. `done` is of
- * grad_input, grad_scale and grad_offset; null: none. Each is called as soon as
- * that gradient is final, which for the latter two is before grad_input is
- * computed. The workspace and all data must live until all that are wanted are
- * done; the descriptor and the handle, too.
+ * Submits the same to `executor`, or to the calling thread if it is null; on a
+ * GPU to `stream`, with a null `executor`. `done` (may be null) has an entry
+ * for each of grad_input, grad_scale and grad_offset. Each is called as soon as
+ * that gradient is final; the last two are final before grad_input is computed.
+ * The workspace, all data, the descriptor and the handle must live until all
+ * wanted gradients are done.
  *
- * Errors: an argument that is wrong is the status of this function, and nobody
- * is called. Of another error `done` is told; without an executor it is the
- * status, too.
+ * Errors: for a wrong argument this function returns the status and calls
+ * nothing. Any other error is passed to `done`; without an executor it is also
+ * the status.
  */
 bngradStatus_t bngradBatchNormBackwardAsync(
     bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
@@ -272,15 +277,15 @@ bngradStatus_t bngradBatchNormBackwardAsync(
 /*
  * The two halves of a gradient with batch statistics, for channels whose
  * elements are spread over several calls or processes: the sums of all are
- * added between the halves. A descriptor is of the whole gradient or of one
- * half, and is destroyed, and asked for its workspace, as above.
+ * added between the halves. A descriptor is for the whole gradient or for one
+ * half. The functions above destroy it and return the size of its workspace.
  *
  *   sums    (2, the sizes of the feature dims), row-major, of the type of
  *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
  *           of grad_output, row 1 those of grad_output * (input - mean)
- *   count   an int64_t: the elements per channel of all calls, of which mean
- *           and statistic are; at least 1 where there are data. On a GPU it is
- *           in memory of the device, and its value is not checked
+ *   count   an int64_t: the elements per channel of all calls, over which mean
+ *           and statistic were computed; at least 1 if there are data. On a GPU
+ *           it is in device memory, and its value is not checked
  *
  * grad_offset is row 0, and grad_scale row 1 times inv_std. An empty input has
  * sums of 0. Neither grad_input nor the workspace may overlap `count`.

@@ -32,8 +32,8 @@ enum class Stage {
   Lower
 };
 
-/// How a module is compiled for the CPU. An empty `schedule` is chosen for
-/// `target`.
+/// How a module is compiled for the CPU. If `schedule` is empty, one is chosen
+/// for `target`.
 struct CpuOptions {
   std::string schedule;
   Target target;
@@ -48,10 +48,10 @@ struct CudaOptions {
   bool deviceArguments = false;
 };
 
-/// A property that a target may be said to have or not.
+/// Whether a target has a property: as the host has it, or stated explicitly.
 enum class Feature { Host, Present, Absent };
 
-/// An option with one of several names; the error about any other lists them.
+/// An option with one of several values; the error for any other lists them.
 template <typename EnumT>
 class EnumOption : public ::mlir::detail::PassOptions::Option<EnumT> {
 public:
@@ -85,8 +85,8 @@ inline auto getFeatureValues() {
                           clEnumValN(Feature::Absent, "false", "no"));
 }
 
-/// The last stage to run, `stop-after`: one of those up to `last`, which is the
-/// default. `apply` and `lower` describe the IR after these two stages.
+/// The last stage to run, `stop-after`: a stage up to `last`, the default.
+/// `apply` and `lower` describe the IR after these two stages.
 class StopAfterOption : public EnumOption<Stage> {
 public:
   StopAfterOption(::mlir::detail::PassOptions &parent, Stage last,
@@ -228,16 +228,16 @@ void addCpuStages(OpPassManager &pm, Stage first, Stage last,
 void addCudaStages(OpPassManager &pm, Stage first, Stage last,
                    const CudaOptions &options);
 
-/// bngrad on tensors to linalg on tensors, for other compilers to continue
-/// from.
+/// Converts bngrad on tensors to linalg on tensors, from which other compilers
+/// continue.
 void buildToLinalgPipeline(OpPassManager &pm,
                            const ToLinalgPipelineOptions &options);
 
-/// bngrad on tensors to the LLVM dialect, multi-threaded. A
-/// function's results become out-parameters after its arguments.
+/// Lowers bngrad on tensors to the LLVM dialect, multi-threaded. A function's
+/// results become out-parameters after its arguments.
 void buildCpuPipeline(OpPassManager &pm, const CpuPipelineOptions &options);
 
-/// bngrad on tensors to kernels for NVIDIA GPUs, embedded into code of the host
+/// Lowers bngrad on tensors to kernels for NVIDIA GPUs, embedded in host code
 /// in the LLVM dialect that calls the functions of BNGrad/Runtime/Cuda.h. A
 /// function's results become out-parameters after its arguments. Ops outside of
 /// groups run on the host.

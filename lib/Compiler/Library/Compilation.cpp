@@ -15,26 +15,26 @@
 
 using namespace mlir::bngrad;
 
-/// Takes the place of the system's function in this library, and in LLVM where
-/// that is inside: exit() destroys none of their objects of static storage, as
-/// other threads may still compile. The library is never unloaded.
+/// Replaces the system's function in this library, and in LLVM if it is linked
+/// statically: exit() then destroys none of their static objects, as other
+/// threads may still compile. The library is never unloaded.
 // NOLINTNEXTLINE(bugprone-reserved-identifier): the name is the system's.
 extern "C" [[gnu::visibility("hidden")]] int __cxa_atexit(void (*)(void *),
                                                           void *, void *) {
   return 0;
 }
 
-/// Compilations read, fork() writes. Those who wait to write come first, as
-/// there may always be a compilation.
+/// Compilations read and fork() writes. Waiting writers come first, as there
+/// may always be a compilation.
 static const pthread_rwlock_t kUnlocked =
     PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 static pthread_rwlock_t lock = kUnlocked;
 
-/// Compilations of this thread, within which it may fork or call another one.
+/// The nested compilations of this thread, which may fork within them.
 static thread_local int numOwn = 0;
 
-/// Whether this thread is in fork(), which may have the handlers of this
-/// library and of the one that opened it.
+/// Whether this thread is in fork(), which may run the handlers of this library
+/// and of the library that opened it.
 static thread_local bool isForking = false;
 
 void bngradHoldCompilations() {
@@ -52,7 +52,7 @@ void bngradReleaseCompilations(int isChild) {
       pthread_rwlock_unlock(&lock);
     return;
   }
-  // The lock knows the thread that took it, which has another number here.
+  // The lock records its owner's thread id, which differs in the child.
   lock = kUnlocked;
   if (numOwn > 0)
     pthread_rwlock_rdlock(&lock);

@@ -11,9 +11,8 @@
 
 namespace mlir::bngrad {
 
-/// A use of LLVM by a function of this library; each function has one. fork()
-/// waits for those of other threads, as its child would find LLVM's locks taken
-/// for ever.
+/// Held by each function of this library while it uses LLVM. fork() waits for
+/// those of other threads, as its child would find LLVM's locks taken forever.
 class Compilation {
 public:
   Compilation();

@@ -29,7 +29,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Splits gradients into their halves; equal halves become one.
+/// Splits gradients into their halves and merges equal halves.
 static LogicalResult splitGradients(ModuleOp module) {
   PassManager pm(module.getContext());
   pm.addNestedPass<func::FuncOp>(createBNGradSplitPass());
@@ -73,14 +73,14 @@ static bool write(int descriptor, StringRef bytes) {
   return isWhole;
 }
 
-/// Keeps `image` in the cache. An error is none of the caller's. With
-/// llvm::localCache a full disk would end the process, and LLVM's temporary
-/// files have handlers of signals.
+/// Stores `image` in the cache and ignores errors. It does not use
+/// llvm::localCache, with which a full disk would end the process, nor LLVM's
+/// temporary files, which install signal handlers.
 static void keep(const bngradCompileRequest_t &request,
                  const std::string &image) {
   std::string folder = request.folder;
   std::string path = folder + "/" + ::bngrad::getCacheFileName(request.key);
-  // pruneCache removes it, too, if this process ends before it has its name.
+  // If this process ends before the rename, pruneCache removes the file.
   constexpr StringLiteral kSuffix = ".tmp.o";
   std::string temporary = folder + "/Thin-XXXXXX" + kSuffix.str();
   int descriptor =
@@ -99,7 +99,7 @@ static void keep(const bngradCompileRequest_t &request,
     return;
   }
 
-  // pruneCache opens its file, and would wait for the reader of a pipe.
+  // pruneCache opens its timestamp file, and would block on a pipe.
   struct stat status;
   std::string timestamp = folder + "/llvmcache.timestamp";
   if (lstat(timestamp.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
@@ -110,7 +110,7 @@ static void keep(const bngradCompileRequest_t &request,
   llvm::pruneCache(folder, policy);
 }
 
-/// Compiles and links; failure and `error`.
+/// Compiles and links; on failure, sets `error`.
 static FailureOr<std::string> compile(const bngradCompileRequest_t &request,
                                       std::string &error) {
   Compilation compilation;

@@ -24,38 +24,38 @@ extern "C" {
 /* NOLINTBEGIN(readability-identifier-naming) */
 
 typedef struct {
-  /* sizeof(bngradCompileRequest_t): that of one version. */
+  /* sizeof(bngradCompileRequest_t), which identifies the version. */
   size_t struct_size;
   /* MLIR with one public function. */
   const char *text;
   size_t text_size;
   /* The GPU to compile for, such as "sm_90", and the path of the library that
-   * launches kernels; `chip` null: for this CPU. */
+   * launches kernels; `chip` is null for this CPU. */
   const char *chip;
   const char *library;
-  /* Not 0: gradients are split into their halves, and equal halves are one. */
+  /* If not 0, gradients are split into halves, and equal halves merged. */
   int in_halves;
-  /* Where and under which name the result is kept; `folder` null: nowhere. */
+  /* The cache folder and the name of the result in it; `folder` may be null. */
   const char *folder;
   const char *key;
-  /* Takes a shared object for this CPU, with the function's packed entries. */
+  /* Receives a shared object for this CPU with the packed entries. */
   void (*take)(void *context, const char *image, size_t size);
   void *context;
-  /* Where an error goes: one line. */
+  /* Receives an error, as one line. */
   char *error;
   size_t error_size;
 } bngradCompileRequest_t;
 
-/* Returns 0, 1 after an error, or 2 for a request of another version. That the
- * cache cannot be written is none. */
+/* Returns 0, 1 after an error, or 2 for a request of another version. Failure
+ * to write the cache is not an error. */
 int32_t bngradCompile(const bngradCompileRequest_t *request);
 typedef int32_t (*bngradCompileFunction_t)(
     const bngradCompileRequest_t *request);
 
-/* For who opens the library while another thread may be in fork(), which has
- * then read the list of its handlers without this library's: the first waits
- * for the compilations of all other threads, which wait for the second, called
- * by the same thread in the parent and in the child. */
+/* A fork() that began before this library was opened does not run its handlers.
+ * The library that opened it calls these from its own handlers: the first waits
+ * for the compilations of all other threads and blocks new ones; the same
+ * thread calls the second in the parent and in the child. */
 void bngradHoldCompilations(void);
 void bngradReleaseCompilations(int is_child);
 typedef void (*bngradHoldCompilationsFunction_t)(void);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// lld writes a regular file through a temporary one. LLVM installs handlers of
-// signals to remove such a file, which would replace those of the program. So
-// the output is a pipe, to which lld writes directly, and a thread reads it.
+// lld writes a regular file through a temporary file, for which LLVM installs
+// signal handlers that would replace the program's. So the output is a pipe:
+// lld writes to it directly, and a thread reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,16 +59,16 @@ private:
   int descriptor;
 };
 
-/// Reads a pipe to its end in a thread of its own.
+/// Reads a pipe to its end in a separate thread.
 class PipeReader {
 public:
   PipeReader() = default;
   ~PipeReader() { (void)finish(); }
 
-  /// False: there is no pipe or no thread, for the reason in errno.
+  /// False, with the reason in errno, if there is no pipe or no thread.
   bool start();
   std::string getPath() const { return toWrite.getPath(); }
-  /// All that was written.
+  /// Returns all that was written.
   std::string finish();
 
 private:
@@ -98,7 +98,7 @@ bool PipeReader::start() {
     return false;
   toRead.reset(ends[0]);
   toWrite.reset(ends[1]);
-  // Signals are for the threads of the program.
+  // Leave signals to the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -119,7 +119,7 @@ bool PipeReader::start() {
 }
 
 std::string PipeReader::finish() {
-  // The pipe ends when nobody can write to it.
+  // The reader ends when no write end is open.
   toWrite.reset();
   if (thread)
     pthread_join(*thread, nullptr);
@@ -155,8 +155,8 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     return failure();
   }
   std::string inputPath = input.getPath(), outputPath = output.getPath();
-  // The libraries of C and mathematics are in the process. Threads of lld would
-  // be missing in the child of a fork.
+  // The process already has the libraries of C and mathematics. A forked child
+  // would lack the threads of lld.
   SmallVector<const char *> arguments = {"ld.lld",
                                          "-shared",
                                          "--threads=1",
@@ -171,7 +171,7 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     arguments.push_back(library);
   std::string text;
   llvm::raw_string_ostream os(text);
-  // lld has global state. fork() waits for the compilation.
+  // lld has global state. fork() waits for the compilation, so for this lock.
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   lld::Result result =

@@ -18,7 +18,7 @@ namespace mlir::bngrad {
 /// Links an object file to a shared object, with `library` unless that is null.
 /// No file is written.
 ///
-/// Errors: failure, and `error` of one line.
+/// Errors: failure, and one line in `error`.
 FailureOr<std::string> link(StringRef object, const char *library,
                             std::string &error);
 

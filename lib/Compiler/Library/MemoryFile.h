@@ -13,8 +13,8 @@
 
 namespace bngrad {
 
-/// Why files in memory have no names, by which they can be linked and loaded;
-/// null: they have.
+/// Why files in memory have no paths by which they can be linked and loaded;
+/// null if they have.
 inline const char *findNamesError() {
   return access("/proc/self/fd", X_OK) == 0
              ? nullptr

@@ -47,7 +47,7 @@ static std::string listEntries(ModuleOp module, unsigned &count) {
   return names;
 }
 
-/// The name of the function that `request` selects; failure and an error.
+/// The name of the function that `request` selects; emits an error on failure.
 static FailureOr<std::string> findEntry(const bngradProgramRequest_t &request,
                                         Source &source) {
   if (request.entry)
@@ -65,8 +65,8 @@ static FailureOr<std::string> findEntry(const bngradProgramRequest_t &request,
   llvm_unreachable("there is one");
 }
 
-/// Parses the module of `request`, and makes its entry the only public
-/// function, under a name that C can call; the name that it had.
+/// Parses the module of `request` and makes its entry the only public function,
+/// under a name that C can call. Returns its original name.
 static FailureOr<std::string> read(const bngradProgramRequest_t &request,
                                    Source &source) {
   if (failed(source.parse({request.text, request.text_size})))
@@ -81,7 +81,7 @@ static FailureOr<std::string> read(const bngradProgramRequest_t &request,
   return *entry;
 }
 
-/// The options of `request`; failure and an error.
+/// The options of `request`; emits an error on failure.
 static FailureOr<CompileOptions>
 readOptions(const bngradProgramRequest_t &request, Source &source) {
   CompileOptions options;
@@ -153,7 +153,7 @@ static LogicalResult findEntries(const CompiledProgram &program,
       "some that depend on memory that the program writes");
 }
 
-/// Compiles a program; its description.
+/// Compiles a program and returns its description.
 static FailureOr<std::string> create(const bngradProgramRequest_t &request,
                                      Source &source, bngradProgram_t &program,
                                      bngradProgramEntries_t &entries) {
@@ -181,7 +181,7 @@ static FailureOr<std::string> create(const bngradProgramRequest_t &request,
                            {"parameters", std::move(parameters)}};
   std::string text;
   llvm::raw_string_ostream(text) << json::Value(std::move(description));
-  functions = failure(); // types of the context
+  functions = failure(); // its types belong to the context
   program = new bngradProgram{source.takeContext(), std::move(*compiled)};
   return text;
 }
@@ -205,7 +205,7 @@ void bngradDestroyProgram(bngradProgram_t program) {
 static std::string listSchedules(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  // Each member of a group has the one of its group.
+  // All members of a group have the same schedule.
   module.walk([&](Block *block) {
     llvm::SmallSetVector<Attribute, 1> schedules;
     for (Operation &op : *block)
@@ -218,7 +218,7 @@ static std::string listSchedules(ModuleOp module) {
   return text;
 }
 
-/// The form of code that `form` names.
+/// The kind of output that `form` names.
 static std::optional<OutputKind> getKind(StringRef form) {
   return llvm::StringSwitch<std::optional<OutputKind>>(form)
       .Case("lower", OutputKind::MLIR)

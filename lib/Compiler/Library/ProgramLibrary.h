@@ -32,21 +32,21 @@ extern "C" {
 /* Names in the style of C. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-/* Takes `size` bytes, which live as long as the call. */
+/* Receives `size` bytes that live as long as the call. */
 typedef struct {
   void (*function)(void *context, const char *text, size_t size);
   void *context;
 } bngradTake_t;
 
-/* A text that was taken, in memory of malloc. */
+/* A text that was received, in memory from malloc. */
 typedef struct {
   char *text;
   size_t size;
 } bngradText_t;
 
-/* The function of a bngradTake_t whose context is a bngradText_t. A function of
- * Python would need its lock, for which a thread that the end of the process
- * finds there waits for ever, or is torn out of this library. */
+/* The function of a bngradTake_t whose context is a bngradText_t. A Python
+ * callback would need the GIL; at the end of the process, a thread that waits
+ * for it hangs or is killed inside this library. */
 void bngradTakeText(void *context, const char *text, size_t size);
 void bngradFreeText(bngradText_t *text);
 
@@ -54,12 +54,12 @@ typedef struct {
   /* MLIR, as text or bytecode. */
   const char *text;
   size_t text_size;
-  /* Null: the only public function. */
+  /* Null for the only public function. */
   const char *entry;
-  /* Null: chosen. */
+  /* Null to choose one. */
   const char *schedule;
   /* GPUs to compile for, comma-separated, and the path of the library that
-   * launches kernels; `chips` null: this CPU. */
+   * launches kernels; `chips` is null for this CPU. */
   const char *chips;
   const char *cuda_library;
   bngradTake_t take;
@@ -87,7 +87,7 @@ typedef struct {
 int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
                             bngradProgram_t *program,
                             bngradProgramEntries_t *entries);
-/* No call of the program may run. */
+/* No call of the program may be running. */
 void bngradDestroyProgram(bngradProgram_t program);
 
 /* Prints the program after a stage, or as `llvm`, `assembly` or `ptx`; with
@@ -95,8 +95,8 @@ void bngradDestroyProgram(bngradProgram_t program);
 int32_t bngradPrintProgram(const bngradProgramRequest_t *request,
                            const char *form);
 
-/* Runs a pipeline as bngrad-opt takes it after --pass-pipeline=, or if that is
- * null passes such as "--bngrad-decompose", and returns the IR. */
+/* Runs a pipeline, in the form that bngrad-opt takes after --pass-pipeline=, or
+ * if it is null, passes such as "--bngrad-decompose". Returns the IR. */
 int32_t bngradRunPasses(const char *text, size_t text_size,
                         const char *pipeline, const char *const *passes,
                         size_t num_passes, bngradTake_t take);

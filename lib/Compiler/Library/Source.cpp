@@ -48,7 +48,7 @@ static json::Object toJson(Diagnostic &diagnostic) {
                       {"line", 0},
                       {"column", 0},
                       {"notes", std::move(notes)}};
-  // A module without an op of its own has line 0.
+  // A module that the text does not contain has line 0.
   if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>();
       place && place.getLine() != 0) {
     object["file"] = json::fixUTF8(place.getFilename().getValue());
@@ -106,7 +106,7 @@ int32_t mlir::bngrad::runAndTake(
     isGood = succeeded(result);
     text = isGood ? std::move(*result) : source.takeDiagnostics();
   }
-  // Not within the compilation, for which another thread may wait in fork().
+  // Outside of the compilation, as another thread may wait for that in fork().
   take.function(take.context, text.data(), text.size());
   return isGood ? 0 : 1;
 }

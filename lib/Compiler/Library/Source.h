@@ -18,7 +18,7 @@
 namespace mlir::bngrad {
 
 /// A context with all dialects and stand-ins for foreign ones, a module in it,
-/// and the diagnostics about that.
+/// and the module's diagnostics.
 class Source {
 public:
   explicit Source(bool allowUnregisteredDialects);
@@ -29,7 +29,7 @@ public:
   MLIRContext *getContext() { return context.get(); }
   ModuleOp getModule() { return module.get(); }
 
-  /// An error without a location.
+  /// Emits an error without a location.
   LogicalResult emitError(const Twine &message);
 
   bool hasDiagnostics() const { return !diagnostics.empty(); }
@@ -37,7 +37,7 @@ public:
   /// All diagnostics, as JSON.
   std::string takeDiagnostics();
 
-  /// Gives away the context, whose diagnostics are no longer collected.
+  /// Gives away the context and stops collecting its diagnostics.
   std::unique_ptr<MLIRContext> takeContext();
 
 private:
@@ -47,8 +47,9 @@ private:
   OwningOpRef<ModuleOp> module;
 };
 
-/// Calls `function` with a source as one compilation, and passes its text, or
-/// the diagnostics after a failure, to `take`. Returns 0, or 1 after a failure.
+/// Calls `function` with a source as one compilation, and passes the resulting
+/// text, or the diagnostics after a failure, to `take`. Returns 0, or 1 after a
+/// failure.
 int32_t runAndTake(const bngradTake_t &take, bool allowUnregisteredDialects,
                    function_ref<FailureOr<std::string>(Source &)> function);
 

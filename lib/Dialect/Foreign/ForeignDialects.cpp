@@ -28,9 +28,9 @@ using namespace mlir::bngrad;
 namespace {
 struct Description {
   StringLiteral name;
-  /// Prints what bngrad reads.
+  /// A command that prints the form that bngrad reads.
   StringLiteral command;
-  /// Its types and attributes are in bytecode as text.
+  /// Whether bytecode stores its types and attributes as text.
   bool hasTextInBytecode = false;
 };
 } // namespace
@@ -106,7 +106,7 @@ public:
                            type ? type : NoneType::get(getContext()));
   }
 
-  /// Called for an op in another form than the generic one.
+  /// Called for an op that is not in generic form.
   std::optional<ParseOpHook>
   getParseOperationHook(StringRef /*name*/) const override {
     return ParseOpHook(reportForm);
@@ -114,7 +114,7 @@ public:
 
 private:
   static ParseResult reportForm(OpAsmParser &parser, OperationState &) {
-    // After "custom op '<name>'".
+    // The message follows "custom op '<name>'".
     return parser.emitError(parser.getNameLoc())
            << "is read in generic form only: print the module by "
            << description.command;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Bytecode stores the properties of an op as a sequence that only a registered
-// op can read. Both ops below have the properties of the ones they are named
-// after, in the same order.
+// op can read. Both ops below have the same properties in the same order as
+// their namesakes.
 //
 //===----------------------------------------------------------------------===//
 

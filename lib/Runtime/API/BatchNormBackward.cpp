@@ -23,10 +23,10 @@ struct bngradBatchNormBackwardDescriptor {
   const bngradHandle *handle;
   Problem problem;
   std::unique_ptr<Plan> plan;
-  /// The operands that are there, outputs first.
+  /// The operands that are present, outputs first.
   Operand operands[kNumOperands];
   int numOutputs, numOperands;
-  /// Bytes from one element of a parameter to the next; 0: not known.
+  /// Bytes from one element of a parameter to the next; 0 if unknown.
   int64_t steps[kNumOperands];
 };
 
@@ -52,14 +52,14 @@ struct Task {
 
 static size_t getWorkspaceSize(const Descriptor &descriptor) {
   size_t size = descriptor.plan->getWorkspaceSize();
-  // A task is in memory of the host.
+  // The task is stored in host memory.
   if (!descriptor.handle->cuda)
     size += alignUp(sizeof(Task));
-  // The workspace may start anywhere.
+  // The caller's workspace need not be aligned.
   return size == 0 ? 0 : size + kWorkspaceAlignment - 1;
 }
 
-/// Lists the operands that are there.
+/// Lists the operands that are present.
 static void setOperands(Descriptor &descriptor) {
   const Problem &problem = descriptor.problem;
   descriptor.numOperands = 0;
@@ -193,14 +193,14 @@ bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
   return succeed();
 }
 
-/// Whether two ranges of bytes share one.
+/// Whether two ranges of bytes overlap.
 static bool overlap(const char *lhs, int64_t lhsBytes, const char *rhs,
                     int64_t rhsBytes) {
   return lhsBytes > 0 && rhsBytes > 0 && lhs < rhs + rhsBytes &&
          rhs < lhs + lhsBytes;
 }
 
-/// Whether two tensors share a byte, or may.
+/// Whether two tensors overlap or may overlap.
 static bool overlap(const Descriptor &descriptor, const Arguments &arguments,
                     Operand lhs, Operand rhs) {
   const Tensor &left = descriptor.problem.tensors[lhs];
@@ -269,8 +269,8 @@ static bngradStatus_t verifyMemory(const Descriptor &descriptor,
   return BNGRAD_SUCCESS;
 }
 
-/// Checks the number of elements per channel of the half elemt, whose memory is
-/// as it must be.
+/// Checks the number of elements per channel of the elemt half. The caller has
+/// already checked its memory.
 static bngradStatus_t verifyCount(const Descriptor &descriptor,
                                   const Arguments &arguments) {
   const int64_t *count = arguments.count;
@@ -295,10 +295,10 @@ static bngradStatus_t verifyCount(const Descriptor &descriptor,
     return fail(BNGRAD_BAD_PARAM,
                 "grad_input: expected memory apart from that of count, got an "
                 "overlap");
-  // On a GPU it is not read here.
+  // On a GPU the count is in device memory and is not read here.
   if (descriptor.handle->cuda)
     return BNGRAD_SUCCESS;
-  // Those of the mean: with a mask there may be fewer than in the input.
+  // The count of the mean's elements: a mask may make it less than the input's.
   int64_t least = descriptor.problem.tensors[Input].numElements > 0 ? 1 : 0;
   if (*count < least)
     return fail(BNGRAD_BAD_PARAM, "count: expected at least %lld, got %lld",
@@ -329,7 +329,7 @@ static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
                              : BNGRAD_SUCCESS;
 }
 
-/// The start of a workspace, where the task of the call is.
+/// The aligned start of a workspace, where the task of the call is stored.
 static char *align(char *workspace) {
   uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
   return workspace + (alignUp(address) - address);
@@ -357,7 +357,7 @@ makeArguments(void *workspace, size_t workspaceSize,
               const int64_t *count = nullptr) {
   Arguments arguments = {
       static_cast<char *>(workspace), workspaceSize, {}, stream, count};
-  // A call writes to outputs alone.
+  // A call writes only to outputs.
   std::transform(
       data.begin(), data.end(), arguments.data,
       [](const void *pointer) { return const_cast<void *>(pointer); });
@@ -411,8 +411,8 @@ bngradStatus_t bngradBatchNormBackwardElemt(
                            stream, count));
 }
 
-/// Runs a copy of a task, whose memory may be gone when the last gradient is
-/// done.
+/// Runs a copy of the task: the caller may free the workspace as soon as the
+/// last gradient is done.
 static bngradStatus_t runTask(const Task task) {
   bool isDone[kNumOutputs] = {};
   auto complete = [&](Operand operand, bngradStatus_t status,
@@ -428,7 +428,7 @@ static bngradStatus_t runTask(const Task task) {
   bngradStatus_t status = plan.runInSteps(task.call, {succeedWith, &complete});
   if (status == BNGRAD_SUCCESS)
     return status;
-  // The functions may call the library, which replaces the text.
+  // These functions may call the library, which replaces the error text.
   const ErrorText text;
   for (Operand operand : {GradOffset, GradScale, GradInput})
     if (!isDone[operand])
@@ -436,7 +436,7 @@ static bngradStatus_t runTask(const Task task) {
   return fail(status, "%s", text.get());
 }
 
-/// Submits the call to `executor`, null: to the calling thread.
+/// Submits the call to `executor`, or runs it in the calling thread if null.
 static bngradStatus_t submit(const Descriptor &descriptor,
                              const Arguments &arguments,
                              const bngradExecutor_t *executor,

@@ -22,15 +22,15 @@
 using namespace bngrad;
 
 /// The order of the parameters of a kernel. The count follows sums that are an
-/// input, epsilon the variance.
+/// input; epsilon follows the variance.
 static constexpr Operand kParameters[] = {
     GradOutput, Input, Scale,     Mean,      Statistic,
     Sums,       Mask,  GradInput, GradScale, GradOffset};
 
-/// Whether epsilon is a parameter of the kernel, which adds it to the variance
-/// before the op, in the type of arithmetic. The op has one type for all inputs
-/// of channels, so that the others are widened before it as well. On a GPU that
-/// would be code of the host: there, epsilon is the op's attribute.
+/// Whether epsilon is a parameter of the kernel. The kernel then adds it to the
+/// variance before the op, in the type of arithmetic. The op requires one type
+/// for all per-channel inputs, so the others are widened as well. On a GPU the
+/// host would have to do this: there, epsilon is an attribute of the op.
 static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
   return problem.has[Statistic] && !problem.isInvStd &&
          (!isGpu || problem.tensors[Statistic].dtype == problem.accumulator);
@@ -38,8 +38,8 @@ static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
 
-/// Dims of more than one element in the order of memory; where there are none
-/// of the channels, one of one channel.
+/// Finds the dims of more than one element, in the order of memory. If none of
+/// them is a feature dim, it adds one of size 1.
 void CompiledCall::findDims(const Problem &problem, Dims &dims) {
   const Tensor &input = problem.tensors[Input];
   bool isEmpty = input.numElements == 0;
@@ -82,7 +82,7 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
   }
   if (!isEmpty)
     return;
-  // Of no elements, those of data in row-major order.
+  // Data without elements get row-major strides.
   for (int k = 0; k < kNumOperands; ++k) {
     int64_t product = 1;
     for (int i = dims.count; i-- > 0 && isData(k);) {
@@ -92,7 +92,7 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
   }
 }
 
-/// Joins neighbours that are one dim in all tensors.
+/// Joins adjacent dims that can be joined in all tensors.
 void CompiledCall::joinDims(const Problem &problem, Dims &dims) {
   int last = 0;
   for (int i = 1; i < dims.count; ++i) {
@@ -162,7 +162,7 @@ private:
            problem.tensors[operand].dtype != problem.accumulator;
   }
   std::string getType(Operand operand, bool isTensor) const;
-  /// That of a tensor as the op takes it.
+  /// The type of a tensor as an operand of the op.
   std::string getWideType(Operand operand) const;
   std::string getAttributes(Part part, const bool *isFeature, int count) const;
   std::string getResultTypes(Part part) const;
@@ -181,7 +181,7 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
     type += "2x";
   for (int i = 0; i < rank[which]; ++i)
     type += "?x";
-  // Of a gradient that is not wanted, any type.
+  // A gradient that is not wanted may have any type.
   bngradDtype_t dtype = problem.has[operand]
                             ? problem.tensors[operand].dtype
                             : problem.tensors[which ? Mean : Input].dtype;
@@ -225,7 +225,7 @@ static std::string getResult(Part part, Operand output) {
   return part == Part::Elemt ? "%elemt" : "%whole#" + std::to_string(output);
 }
 
-/// Unlike streams, whose text ends early if memory runs out, it throws.
+/// Throws if memory runs out; a stream would silently drop the rest.
 static void append(std::string &text,
                    std::initializer_list<std::string_view> pieces) {
   for (std::string_view piece : pieces)
@@ -271,7 +271,7 @@ std::string ModuleWriter::getResultTypes(Part part) const {
 
 std::string ModuleWriter::write(const bool *isFeature, int count) const {
   std::string text, body, end;
-  // The operands of the op, and of the half reduce beside it.
+  // The operands of the op, and of the reduce half beside it.
   std::string operands, reduced;
   append(text, {"func.func @", kCompiledName, "("});
   const char *separator = "";
@@ -368,7 +368,7 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   ModuleWriter writer(problem, rank, isRowMajor, takesEpsilon);
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
-  // Sums that are written beside gradients are computed once.
+  // Sums that are returned along with gradients are computed only once.
   target.inHalves = part == Part::Whole && has[Sums];
   kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), target,
                               status, error);
@@ -392,7 +392,7 @@ void CompiledCall::setParameters(const CallData &call,
   for (Operand operand : kParameters) {
     if (has[operand])
       add(memrefs[operand], call.data[operand]);
-    // Both are only read.
+    // The kernel only reads both.
     if (operand == Statistic && takesEpsilon)
       parameters.pointers[i++] = const_cast<decltype(epsilon) *>(&epsilon);
     if (operand == Sums && part == Part::Elemt)

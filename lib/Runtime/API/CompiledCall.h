@@ -20,13 +20,13 @@
 namespace bngrad {
 
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
-/// with dynamic sizes. Dims are in the order of memory, and those that are one
-/// in all tensors are joined, so that many shapes have one kernel. So have all
-/// epsilons, unless the variance has a narrower type than the arithmetic on a
-/// GPU.
+/// with dynamic sizes. Dims are in the order of memory, and adjacent dims are
+/// joined where all tensors allow it, so that many shapes share one kernel. All
+/// epsilons share it too, except on a GPU if the variance is narrower than the
+/// arithmetic.
 class CompiledCall {
 public:
-  /// Errors: that of findCompiledKernel.
+  /// Errors: those of findCompiledKernel.
   bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
                         std::string &error);
 
@@ -52,7 +52,7 @@ private:
     int count = 0;
     int64_t sizes[BNGRAD_MAX_RANK + 1];
     bool isFeature[BNGRAD_MAX_RANK + 1];
-    /// Of each operand; of parameters those of feature dims.
+    /// For each operand; parameters have strides only for feature dims.
     int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
   };
   static void findDims(const Problem &problem, Dims &dims);
@@ -62,7 +62,7 @@ private:
 
   std::shared_ptr<const bngradKernel_t> kernel;
   size_t workspaceSize = 0;
-  /// Null: on a CPU.
+  /// Null on a CPU.
   const CudaLibrary *cuda = nullptr;
   int device = 0;
   Part part;

@@ -35,7 +35,7 @@
 using namespace bngrad;
 
 namespace {
-/// A kernel, which the first thread that locks the mutex loads.
+/// A kernel. The first thread that locks the mutex loads it.
 struct Entry {
   Entry() = default;
   Entry(const Entry &) = delete;
@@ -48,13 +48,13 @@ struct Entry {
   }
 
   std::mutex mutex;
-  /// Whether that thread is loading it.
+  /// Whether a thread is loading it.
   std::atomic<bool> isLoading{false};
   /// Its functions are null until it is loaded.
   bngradKernel_t kernel = {};
-  /// The library that has it; null: it is never unloaded.
+  /// The library that contains it; null if it is never unloaded.
   void *library = nullptr;
-  /// When it was last asked for, on the clock of the table.
+  /// When it was last requested, on the clock of the table.
   uint64_t lastUse = 0;
 };
 
@@ -63,19 +63,19 @@ class Table {
 public:
   /// The entry of a source.
   std::shared_ptr<Entry> find(const std::string &source);
-  /// Removes the oldest entries that nobody uses, if there are too many.
+  /// Removes the oldest unused entries if there are too many.
   void removeOld();
 
   void lock() { mutex.lock(); }
   void unlock() { mutex.unlock(); }
-  /// Makes the table that of the child of a fork, where no thread loads.
+  /// Resets the locks in the child of a fork, where no thread is loading.
   void reset();
 
 private:
-  /// Each has some 100 KB.
+  /// Each takes some 100 KB.
   static constexpr size_t kMostEntries = 128;
 
-  /// No one holds it while a kernel is loaded or compiled.
+  /// Not held while a kernel is loaded or compiled.
   std::mutex mutex;
   uint64_t clock = 0;
   std::map<std::string, std::shared_ptr<Entry>> entries;
@@ -96,8 +96,8 @@ public:
 };
 } // namespace
 
-/// Made when the library is loaded, and never destroyed: threads may call while
-/// the process ends.
+/// Created when the library is loaded and never destroyed: threads may still
+/// call the library while the process ends.
 static Table *table;
 
 [[gnu::constructor]] static void makeTable() {
@@ -117,7 +117,7 @@ std::shared_ptr<Entry> Table::find(const std::string &source) {
 }
 
 void Table::removeOld() {
-  std::vector<std::shared_ptr<Entry>> removed; // unlocked
+  std::vector<std::shared_ptr<Entry>> removed; // destroyed after unlocking
   std::lock_guard<std::mutex> lock(mutex);
   while (entries.size() > kMostEntries) {
     auto oldest = entries.end();
@@ -143,19 +143,19 @@ void Table::reset() {
       it = entries.erase(it);
       continue;
     }
-    // A thread that is gone may have looked at it.
+    // A thread that no longer exists may have held it.
     new (&entry.mutex) std::mutex;
     ++it;
   }
 }
 
-/// An environment variable; empty: it is not set.
+/// An environment variable; empty if it is not set.
 static std::string getVariable(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
 }
 
-/// The folder of the cache, which exists; empty: there is none.
+/// The existing folder of the cache; empty if there is none.
 static std::string findFolder() {
   std::string folder;
   if (std::getenv("BNGRAD_CACHE_DIR")) {
@@ -170,7 +170,7 @@ static std::string findFolder() {
     return "";
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return "";
-  // Code of others would run in this process.
+  // Otherwise other users could run code in this process.
   struct stat status;
   bool isOwn = stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
                status.st_uid == geteuid() &&
@@ -194,11 +194,11 @@ static void readFrom(const File &file, size_t most, std::string &bytes) {
 
 /// This CPU: its name and features.
 static std::string describeCpu() {
-  // Much more than the first of several CPUs.
+  // Much more than the entry of the first CPU.
   constexpr size_t kMostBytes = 1 << 16;
   std::string text, described;
   readFrom(File(open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC)), kMostBytes, text);
-  // The first of several; the fields of x86-64, and of AArch64.
+  // Keep the first CPU's entry, and its fields on x86-64 and AArch64.
   text.resize(std::min(text.find("\n\n"), text.size()));
   for (const char *field : {"model name", "flags", "CPU part", "Features"}) {
     size_t start = text.find(std::string("\n") + field);
@@ -208,7 +208,7 @@ static std::string describeCpu() {
   return described;
 }
 
-/// The name of a kernel in the cache: of its source, the version and the CPU.
+/// The name of a kernel in the cache, from its source, version and CPU.
 static std::string makeKey(const std::string &source) {
   std::string all = std::string(BNGRAD_VERSION) + describeCpu() + "\n" + source;
   char key[40];
@@ -226,8 +226,8 @@ static std::string takeLoaderError() {
   return text ? text : "a library: out of memory";
 }
 
-/// Loads a shared object from memory; an error, or empty. It is unloaded with
-/// the entry if `isUnloaded`.
+/// Loads a shared object from memory; returns an error, or empty. It is
+/// unloaded with the entry if `isUnloaded`.
 static std::string loadKernel(const std::string &image, bool isUnloaded,
                               Entry &entry) {
   if (const char *reason = findNamesError())
@@ -242,7 +242,7 @@ static std::string loadKernel(const std::string &image, bool isUnloaded,
       return "cannot write a file in memory";
     done += static_cast<size_t>(count);
   }
-  // No two have one path: dlopen would take them for one library.
+  // Each needs its own path, or dlopen takes two for one library.
   static std::atomic<unsigned> number{0};
   std::string path = "/proc/self";
   for (unsigned rest = number++; rest != 0; rest /= 2)
@@ -267,9 +267,9 @@ static std::string loadKernel(const std::string &image, bool isUnloaded,
   return "";
 }
 
-/// The shared object of a kernel, from the cache; empty: there is none. A file
-/// that is not as it was written does not count, nor does one that is no
-/// regular file: a pipe or a device might have no end.
+/// The shared object of a kernel, from the cache; empty if there is none.
+/// Ignores files that were changed after they were written, and anything but
+/// regular files: a pipe or a device might have no end.
 static std::string readCached(const std::string &path,
                               const std::string &text) {
   File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -295,7 +295,7 @@ static std::string readCached(const std::string &path,
   return std::memcmp(&header, &expected, sizeof(header)) == 0 ? image : "";
 }
 
-/// The compiler; null: there is none, for the reason `error`.
+/// The compiler; null if there is none, with the reason in `error`.
 static bngradCompileFunction_t findCompiler(std::string &error) {
   const char *given = std::getenv("BNGRAD_COMPILER");
   if (given && !*given) {
@@ -317,8 +317,8 @@ static bngradCompileFunction_t findCompiler(std::string &error) {
   return reinterpret_cast<bngradCompileFunction_t>(function);
 }
 
-/// The shared object of a kernel, which the compiler keeps in the cache; empty:
-/// an error.
+/// Compiles a kernel to a shared object, which the compiler also stores in the
+/// cache; empty on an error.
 static std::string compile(const std::string &folder, const std::string &key,
                            const std::string &text,
                            const CompiledTarget &target, bngradStatus_t &status,
@@ -346,7 +346,7 @@ static std::string compile(const std::string &folder, const std::string &key,
   request.key = key.c_str();
   request.take = [](void *context, const char *image, size_t size) {
     auto &result = *static_cast<Result *>(context);
-    // The compiler has no exceptions.
+    // The compiler is built without exceptions.
     try {
       result.image.assign(image, size);
     } catch (const std::bad_alloc &) {
@@ -356,7 +356,7 @@ static std::string compile(const std::string &folder, const std::string &key,
   request.context = &result;
   request.error = message;
   request.error_size = sizeof(message);
-  // An exception would leave the locks of the compiler as they are.
+  // An exception would leave the compiler's locks held.
   int32_t code = [&]() noexcept { return compiler(&request); }();
   if (result.isOutOfMemory)
     throw std::bad_alloc();
@@ -387,8 +387,8 @@ std::shared_ptr<const bngradKernel_t>
 bngrad::findCompiledKernel(const std::string &text,
                            const CompiledTarget &target, bngradStatus_t &status,
                            std::string &error) {
-  // All that its code depends on, in this version and on this CPU. The compiler
-  // reads the variable, too.
+  // Everything that the code depends on, besides version and CPU. The compiler
+  // also reads the variable.
   std::string source =
       getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
   std::shared_ptr<Entry> entry = table->find(source);

@@ -16,26 +16,25 @@
 
 namespace bngrad {
 
-/// The function that compiled kernels have, and its packed entries.
+/// The name of the function in compiled kernels, and of its packed entries.
 inline constexpr char kCompiledName[] = "gradient";
 inline constexpr char kCompiledPackedName[] = "gradient_packed";
 inline constexpr char kCompiledWorkspaceName[] = "gradient_packed_workspace";
 
 /// How a kernel is compiled.
 struct CompiledTarget {
-  /// The GPU that it is for, and the library that its launches call; empty:
-  /// this CPU.
+  /// The target GPU and the library that launches call; empty for this CPU.
   std::string chip, library;
   /// Whether the gradient is split into its halves, so that sums that the text
-  /// has beside it are computed once.
+  /// also returns are computed once.
   bool inHalves = false;
 };
 
 /// The kernel of the MLIR `text`, whose public function is called
-/// kCompiledName: of an earlier call, of the cache on disk, or compiled by
+/// kCompiledName: from an earlier call, from the cache on disk, or compiled by
 /// libBNGradCompiler.so. Calls for one text wait for the first of them. The
-/// process keeps the last kernels; an older one is unloaded when nobody holds
-/// it any more, unless it is for a GPU, which may still run it.
+/// process keeps the most recent kernels; an older one is unloaded when nobody
+/// holds it any more, unless it is for a GPU, which may still run it.
 ///
 /// Errors: null; `error` is one line, and `status` BNGRAD_COMPILER_NOT_FOUND
 ///         or BNGRAD_INTERNAL_ERROR. Throws std::bad_alloc.

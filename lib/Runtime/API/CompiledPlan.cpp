@@ -61,7 +61,7 @@ bngradStatus_t CompiledPlan::run(const CallData &call) const {
 }
 
 bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
-  // The last report may destroy this plan.
+  // Copies, as the last report may destroy this plan.
   bool wantsInput = has[GradInput], wantsScale = has[GradScale],
        wantsOffset = has[GradOffset], inSteps = hasSteps;
   CallData step = call;

@@ -16,18 +16,18 @@
 
 namespace bngrad {
 
-/// A gradient by compiled kernels: one for all results and, if it was asked
-/// for, two for the steps of asynchronous calls.
+/// Computes a gradient by compiled kernels: one for all results and, on
+/// request, two for the steps of asynchronous calls.
 class CompiledPlan : public Plan {
 public:
-  /// `reason`, a literal: why no ready kernel covers the problem.
+  /// `reason`, a literal, says why no ready kernel covers the problem.
   ///
-  /// Errors: that of findCompiledKernel.
+  /// Errors: those of findCompiledKernel.
   bngradStatus_t create(const Problem &problem, const bngradHandle &handle,
                         const char *reason, std::string &error);
 
   bngradStatus_t run(const CallData &call) const override;
-  /// Without steps all gradients are final at the end.
+  /// Without steps, all gradients become final at the end.
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
   void describe(const bngrad_threads_t *threads,
                 Description &description) const override;
@@ -38,11 +38,11 @@ private:
 
   CompiledCall all;
   const char *reason = "";
-  /// Of a GPU; empty: on a CPU.
+  /// The GPU's chip; empty on a CPU.
   std::string chip;
   bool hasSteps = false;
-  /// grad_scale and grad_offset, and with batch statistics the sums at the
-  /// start of the workspace; grad_input, from these.
+  /// `first` computes grad_scale and grad_offset and, with batch statistics,
+  /// the sums at the start of the workspace; `second`, grad_input from them.
   CompiledCall first, second;
   size_t sumsBytes = 0;
   int64_t count = 1; // elements per channel

@@ -16,7 +16,7 @@
 
 using namespace bngrad;
 
-/// Loads the library `name` with all functions; false and `error`.
+/// Loads the library `name` and all functions; false and `error` on failure.
 static bool loadLibrary(const char *name, CudaLibrary &library,
                         std::string &error) {
   void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -71,13 +71,13 @@ CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)
   library.setThreadErrorHandler(
       [](const char *message, void *user) {
         auto *text = static_cast<char *>(user);
-        // Without the name of the library.
+        // Drop the name of the library.
         const char *start = std::strstr(message, ": error: ");
         std::snprintf(text, sizeof(CudaScope::text), "%s",
                       start ? start + std::strlen(": error: ") : message);
       },
       text);
-  // An error that nobody has taken would stop these calls.
+  // A pending error would make these calls fail.
   library.takeStatus();
   library.setDefaultDevice(device);
   library.setStream(stream);

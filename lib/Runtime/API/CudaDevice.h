@@ -17,7 +17,7 @@
 namespace bngrad {
 
 /// The functions of libBNGradCudaRuntime.so or libBNGradCudaEmulator.so that
-/// the C library calls. Generated code calls others by itself.
+/// the C library calls. Generated code calls the others directly.
 struct CudaLibrary {
   decltype(&bngradCudaSetStream) setStream;
   decltype(&bngradCudaResetStream) resetStream;
@@ -32,11 +32,12 @@ struct CudaLibrary {
   std::string path;
 };
 
-/// The library for devices of `kind`, which stays loaded; null and `error`.
+/// The library for devices of `kind`; it stays loaded. Null and `error` if
+/// none.
 const CudaLibrary *loadCudaLibrary(bngradDevice_t kind, std::string &error);
 
-/// While it exists, the calling thread works on a device, in a stream, and its
-/// errors are kept here.
+/// While a scope exists, the calling thread works on a device and in a stream,
+/// and the scope keeps its errors.
 class CudaScope {
 public:
   CudaScope(const CudaLibrary &library, int device, void *stream);
@@ -44,9 +45,9 @@ public:
   CudaScope(const CudaScope &) = delete;
   CudaScope &operator=(const CudaScope &) = delete;
 
-  /// Ends with the first error so far; empty: none.
+  /// Ends the scope and returns its first error; empty if there is none.
   const char *takeError();
-  /// Whether that was memory of the host that ran out.
+  /// Whether the reason for that error is that host memory ran out.
   bool isOutOfMemory() const { return status == -2; }
 
 private:

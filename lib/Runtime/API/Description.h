@@ -28,7 +28,7 @@ public:
   }
 
   const char *getText() const { return text; }
-  /// With the zero at the end.
+  /// Includes the terminating zero.
   size_t getSize() const { return length + 1; }
 
 private:
@@ -36,7 +36,7 @@ private:
   size_t getRest() const { return sizeof(text) - length; }
   void append(int count) { length += static_cast<size_t>(count); }
 
-  /// The longest reason and numbers take half of it.
+  /// Twice the size of the longest reason and numbers.
   char text[BNGRAD_DESCRIPTION_SIZE] = "";
   size_t length = 0;
 };

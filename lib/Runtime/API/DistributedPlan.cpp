@@ -46,7 +46,7 @@ bool DistributedPlan::needsTotal() const {
   return (problem.isBatch && input) || !problem.hasLocalParameters;
 }
 
-/// Writes the text that the processes compare, and errors have.
+/// Writes the text that the processes compare and that errors contain.
 void DistributedPlan::writeOp() {
   op = "bngradBatchNormBackward input(" +
        std::string(getName(problem.tensors[Input].dtype)) + ") mean(" +
@@ -56,7 +56,7 @@ void DistributedPlan::writeOp() {
     op += (i ? "," : "") + std::to_string(dim) + ":" +
           std::to_string(problem.tensors[Input].shape[dim]);
   }
-  // The shortest text of this number.
+  // The shortest text that reads back as this number.
   char epsilon[32];
   for (int digits = 6; digits <= 17; ++digits) {
     std::snprintf(epsilon, sizeof(epsilon), "%.*g", digits, problem.epsilon);
@@ -107,7 +107,7 @@ bngradStatus_t DistributedPlan::create(
     return status;
   size_t partSize = reduce->getWorkspaceSize();
   if (problem.has[GradInput]) {
-    // With global statistics it depends on no sums.
+    // With global statistics, grad_input depends on no sums.
     half = problem;
     half.part = problem.isBatch ? Part::Elemt : Part::Whole;
     half.tensors[Sums] = sums;
@@ -117,7 +117,7 @@ bngradStatus_t DistributedPlan::create(
       return status;
     partSize = std::max(partSize, input->getWorkspaceSize());
   }
-  // The sums twice: those of this process may be needed beside the total.
+  // Twice the sums: the process may need its own beside the total.
   workspaceSize = 2 * alignUp(sumsBytes) + alignUp(sizeof(int64_t)) + partSize;
   return BNGRAD_SUCCESS;
 }
@@ -131,7 +131,7 @@ bngradStatus_t DistributedPlan::copy(const CallData &call, void *to,
   if (size == 0)
     return BNGRAD_SUCCESS;
   CudaScope scope(*cuda, device, call.stream);
-  // Read only.
+  // The copy only reads `from`.
   cuda->copy(to, const_cast<void *>(from), size, call.stream);
   cuda->synchronize(call.stream);
   if (const char *text = scope.takeError(); *text)
@@ -139,8 +139,8 @@ bngradStatus_t DistributedPlan::copy(const CallData &call, void *to,
   return BNGRAD_SUCCESS;
 }
 
-/// Divides the workspace. For a GPU the host has memory for the sums, twice,
-/// for the statistic and for a gradient of a parameter.
+/// Divides the workspace. For a GPU it also allocates host memory for twice the
+/// sums, for the statistic and for one gradient of a parameter.
 bngradStatus_t DistributedPlan::allocate(const CallData &call,
                                          Buffers &buffers) const {
   buffers.sums = call.workspace;
@@ -195,7 +195,7 @@ int64_t DistributedPlan::start(const char *what, int64_t dtype, void *data,
   return group.library->start(group.group, &collective, data, numElements);
 }
 
-/// Sums over the processes. Both all-reduces are under way at once.
+/// Sums over the processes. Both all-reduces run at once.
 bngradStatus_t DistributedPlan::reduceSums(Buffers &buffers) const {
   const DistributedLibrary &library = *problem.group->library;
   bool isF64 = problem.accumulator == BNGRAD_DTYPE_F64;

@@ -17,15 +17,15 @@
 
 namespace bngrad {
 
-/// A gradient of a batch that is spread over processes: the sums of this
-/// process, one all-reduce of them and one of the number of elements, which are
-/// under way at once, and grad_input from the total.
+/// Computes the gradient of a batch that is spread over processes: the sums of
+/// this process, then two concurrent all-reduces, of the sums and of the number
+/// of elements, then grad_input from the totals.
 class DistributedPlan : public Plan {
 public:
-  /// Whether `problem`, which has a process group, needs nothing of the others.
+  /// Whether `problem`, which has a process group, needs no other process.
   static bool isLocal(const Problem &problem);
 
-  /// `makeLocalPlan` plans the parts.
+  /// `makeLocalPlan` plans the work within this process.
   bngradStatus_t
   create(const Problem &problem, const bngradHandle &handle,
          bngradStatus_t (*makeLocalPlan)(const Problem &problem,
@@ -39,7 +39,7 @@ public:
                 Description &description) const override;
 
 private:
-  /// The parts of a workspace, and for a GPU what the host has of it.
+  /// The parts of a workspace and, for a GPU, their host copies.
   struct Buffers {
     char *sums, *count, *rest;
     std::unique_ptr<char[]> host;
@@ -66,14 +66,14 @@ private:
   bool needsTotal() const;
 
   Problem problem;
-  /// The second is null where no grad_input is wanted.
+  /// `input` is null if grad_input is not wanted.
   std::unique_ptr<Plan> reduce, input;
-  /// Null: on a CPU.
+  /// Null on a CPU.
   const CudaLibrary *cuda = nullptr;
   int device = 0;
   int64_t channels = 1;
   size_t sumsBytes = 0;
-  /// Of the headers that the processes compare.
+  /// The op in the headers that the processes compare.
   std::string op;
 };
 

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
-/// Of a thread; no destructor, so that the library may be unloaded.
+/// One per thread. It has no destructor, so the library can be unloaded.
 static thread_local char text[4096];
 
 bngradStatus_t bngrad::fail(bngradStatus_t status, const char *format, ...) {

@@ -13,8 +13,8 @@
 
 namespace bngrad {
 
-/// Makes the text, a format of printf, that of bngradGetLastError() of this
-/// thread, and returns `status`.
+/// Sets the text that bngradGetLastError() returns in this thread, given as a
+/// format of printf, and returns `status`.
 [[gnu::format(printf, 2, 3)]] bngradStatus_t fail(bngradStatus_t status,
                                                   const char *format, ...);
 
@@ -31,7 +31,7 @@ private:
 /// The status of a call whose kernel has returned `code`.
 bngradStatus_t getStatus(int32_t code);
 
-/// Removes the text; BNGRAD_SUCCESS.
+/// Removes the text and returns BNGRAD_SUCCESS.
 bngradStatus_t succeed();
 
 } // namespace bngrad

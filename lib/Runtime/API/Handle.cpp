@@ -19,7 +19,7 @@
 
 using namespace bngrad;
 
-/// Whether OpenMP's threads may have run, and whether that was in a parent.
+/// Whether OpenMP's threads may have run, and whether a parent ran them.
 static std::atomic<bool> hasUsedOpenMP{false}, isForked{false};
 
 /// Registered once; unloading the library removes it.

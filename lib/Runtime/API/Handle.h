@@ -14,24 +14,24 @@
 #include "../Kernels/Kernels.h"
 
 namespace bngrad {
-/// Null: OpenMP's; in a process that was forked after those had run, the
-/// calling thread alone, as that of GCC would wait for threads that are gone.
+/// Null means OpenMP's threads. A process forked after these had run uses only
+/// the calling thread, as GCC's OpenMP would wait for threads that are gone.
 const bngrad_threads_t *getDefaultThreads();
 } // namespace bngrad
 
 struct bngradHandle {
   bngradDevice_t kind;
-  /// Of this CPU; null: there are none.
+  /// The ready kernels for this CPU; null if there are none.
   const bngradKernels_t *kernels;
-  /// Null: on a CPU.
+  /// Null on a CPU.
   const bngrad::CudaLibrary *cuda;
   int device;
-  /// Such as "sm_90"; empty: a CPU.
+  /// Such as "sm_90"; empty on a CPU.
   std::string chip;
   bool hasThreads;
   bngrad_threads_t threads;
 
-  /// The threads of a call; null: OpenMP's.
+  /// The threads of a call; null for OpenMP's.
   const bngrad_threads_t *getThreads() const {
     return hasThreads ? &threads : bngrad::getDefaultThreads();
   }

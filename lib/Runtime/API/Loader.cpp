@@ -16,7 +16,7 @@ using namespace bngrad;
 
 static std::mutex loaderMutex;
 
-/// Of the compiler, once it is loaded.
+/// The compiler's function, once the compiler is loaded.
 static bngradHoldCompilationsFunction_t holdCompilations;
 static bngradReleaseCompilationsFunction_t releaseCompilations;
 
@@ -33,8 +33,7 @@ static bngradReleaseCompilationsFunction_t releaseCompilations;
         loaderMutex.unlock();
       },
       [] {
-        // The lock knows the thread that took it, which has another number in
-        // the child.
+        // The mutex records its owner's thread id, which differs in the child.
         new (&loaderMutex) std::mutex;
         if (releaseCompilations)
           releaseCompilations(/*is_child=*/1);

@@ -13,9 +13,9 @@
 
 namespace bngrad {
 
-/// Held while this library uses dlopen, dlsym or dlclose, by one thread at a
-/// time. fork() waits for that thread: its child would find the locks of the
-/// system's loader taken. No other lock of this library is taken within.
+/// Held by one thread at a time while this library uses dlopen, dlsym or
+/// dlclose. fork() waits for that thread; otherwise the child would find the
+/// system loader's locks taken. Its holder takes no other lock of this library.
 class LoaderLock {
 public:
   LoaderLock();
@@ -23,8 +23,8 @@ public:
   LoaderLock(const LoaderLock &) = delete;
   LoaderLock &operator=(const LoaderLock &) = delete;
 
-  /// Makes fork() wait for compilations of a library, too. A fork that had
-  /// begun when the library was loaded does not call the library's handlers.
+  /// Makes fork() wait for a library's compilations, too: a fork that began
+  /// before the library was loaded does not call the library's own handlers.
   void watch(bngradHoldCompilationsFunction_t hold,
              bngradReleaseCompilationsFunction_t release);
 };

@@ -13,7 +13,7 @@
 
 using namespace bngrad;
 
-/// Plans a problem of this process alone.
+/// Plans a problem that involves only this process.
 static bngradStatus_t makeLocalPlan(const Problem &problem,
                                     const bngradHandle &handle,
                                     std::unique_ptr<Plan> &plan) {

@@ -17,11 +17,11 @@
 
 namespace bngrad {
 
-/// The alignment of a workspace and of its parts, in bytes: a line of the
-/// cache, which the kernels require.
+/// The alignment of a workspace and of its parts, in bytes: a cache line. The
+/// kernels require it.
 inline constexpr size_t kWorkspaceAlignment = 64;
 
-/// The least multiple of that alignment from `bytes` on.
+/// `bytes` rounded up to a multiple of that alignment.
 constexpr size_t alignUp(size_t bytes) {
   return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
          kWorkspaceAlignment;
@@ -30,12 +30,12 @@ constexpr size_t alignUp(size_t bytes) {
 /// The data of one call.
 struct CallData {
   void *data[kNumOperands];
-  /// Elements per channel, of the half elemt.
+  /// Elements per channel, for the elemt half.
   const int64_t *count;
   /// Starts at a multiple of kWorkspaceAlignment.
   char *workspace;
   const bngrad_threads_t *threads;
-  /// Of CUDA.
+  /// The CUDA stream.
   void *stream;
 };
 
@@ -55,14 +55,14 @@ public:
   /// The size of the workspace in bytes.
   size_t getWorkspaceSize() const { return workspaceSize; }
 
-  /// Computes all gradients, or on a GPU submits that.
+  /// Computes all gradients, or submits that work to the GPU.
   virtual bngradStatus_t run(const CallData &call) const = 0;
 
   /// Computes all gradients, and reports each that is wanted: grad_offset,
   /// grad_scale, grad_input. The last report may destroy this plan.
   virtual bngradStatus_t runInSteps(const CallData &call, Done done) const = 0;
 
-  /// Adds lines about the kernel and its loops. `threads` null: not known.
+  /// Adds lines about the kernel and its loops. `threads` is null if unknown.
   virtual void describe(const bngrad_threads_t *threads,
                         Description &description) const = 0;
 
@@ -70,8 +70,8 @@ protected:
   size_t workspaceSize = 0;
 };
 
-/// Plans the problem: by a ready kernel, or by one that is compiled; with a
-/// process group, by both halves.
+/// Plans the problem with a ready kernel or a compiled one; with a process
+/// group, as two halves.
 bngradStatus_t makePlan(const Problem &problem, const bngradHandle &handle,
                         std::unique_ptr<Plan> &plan);
 

@@ -131,7 +131,7 @@ static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
   return BNGRAD_SUCCESS;
 }
 
-/// Checks the type of an operand that is there.
+/// Checks the type of an operand that is present.
 static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   bngradDtype_t dtype = problem.tensors[operand].dtype;
   if (operand == Sums) {
@@ -151,7 +151,7 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
     return fail(BNGRAD_BAD_DTYPE,
                 "%s: expected dtype f16, bf16, f32 or f64, got bool",
                 getName(operand));
-  // That of another operand, for which no other may stand.
+  // The operand whose dtype `operand` must have; itself if any will do.
   Operand other = operand == GradOutput                      ? Input
                   : operand == Scale || operand == Statistic ? Mean
                                                              : operand;
@@ -198,7 +198,7 @@ static bngradStatus_t verifySums(const Problem &problem) {
   return BNGRAD_SUCCESS;
 }
 
-/// Checks the shape of an operand that is there.
+/// Checks the shape of an operand that is present.
 static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
   if (operand == Sums)
     return verifySums(problem);
@@ -223,8 +223,8 @@ static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
   return BNGRAD_SUCCESS;
 }
 
-/// Whether a problem must have an operand; one gradient of the whole must be
-/// there, too.
+/// Whether a problem must have an operand. The whole gradient also needs at
+/// least one result.
 static bool isRequired(Part part, Operand operand) {
   switch (operand) {
   case GradOutput:
@@ -293,8 +293,8 @@ bngrad::makeProblem(Part part, const bngradBatchNormBackwardOptions_t *options,
   return BNGRAD_SUCCESS;
 }
 
-/// Sorts the dims of more than one element of `tensor`, outermost first; -1:
-/// its memory has gaps or is shared, otherwise their number.
+/// Sorts the dims of `tensor` that have more than one element, outermost first.
+/// Returns their number, or -1 if memory has gaps or elements overlap.
 static int findDenseOrder(const Tensor &tensor, int (&dims)[BNGRAD_MAX_RANK]) {
   int count = 0;
   for (int dim = 0; dim < tensor.rank; ++dim)
@@ -329,7 +329,7 @@ static const char *fold(const Problem &problem, const int *dims, int count,
       return "its feature dims are apart in memory";
     sizes[place] *= problem.tensors[Input].shape[dims[i]];
   }
-  // One channel is a long row.
+  // A single channel is one long row.
   if (place == 0)
     std::swap(sizes[0], sizes[2]);
   layout.outer = sizes[0];

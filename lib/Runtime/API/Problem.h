@@ -14,7 +14,7 @@
 
 namespace bngrad {
 
-/// A gradient that is well-formed.
+/// A gradient that was verified.
 struct Problem {
   Part part;
   bool has[kNumOperands];
@@ -28,9 +28,9 @@ struct Problem {
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
   /// The type of arithmetic.
   bngradDtype_t accumulator;
-  /// Null: this process alone.
+  /// Null if only this process takes part.
   bngradProcessGroup_t group;
-  /// Whether grad_scale and grad_offset are those of this process.
+  /// Whether grad_scale and grad_offset cover only this process's batch.
   bool hasLocalParameters;
 
   bool isFeatureDim(int dim) const;
@@ -39,8 +39,8 @@ struct Problem {
   }
 };
 
-/// Checks options, null: the defaults, and the tensors, and makes a problem of
-/// them.
+/// Checks the options (null for the defaults) and the tensors, and makes a
+/// problem of them.
 bngradStatus_t makeProblem(Part part,
                            const bngradBatchNormBackwardOptions_t *options,
                            const Tensor *const (&tensors)[kNumOperands],
@@ -59,7 +59,7 @@ Tensor makeSums(const Problem &problem);
 /// A row of the sums.
 Tensor getRow(const Tensor &sums);
 
-/// The layout of the data of `problem`; null: it has one, otherwise the reason.
+/// Finds the layout of the data; null, or the reason why there is none.
 const char *findLayout(const Problem &problem, Layout &layout);
 
 } // namespace bngrad

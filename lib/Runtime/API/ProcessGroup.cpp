@@ -18,7 +18,7 @@
 
 using namespace bngrad;
 
-/// Loads the library with all functions; null: it has them, otherwise why not.
+/// Loads the library and all functions; null on success, otherwise the reason.
 static const char *loadDistributed(DistributedLibrary &library) {
   void *handle = dlopen(BNGRAD_DISTRIBUTED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
@@ -40,7 +40,7 @@ static const char *loadDistributed(DistributedLibrary &library) {
                   "of Collectives.h, got another library";
 }
 
-/// The library, which stays loaded; null and a reason.
+/// The library, which stays loaded; null and a reason on failure.
 static const DistributedLibrary *getLibrary(const char *&reason) {
   static DistributedLibrary library;
   static bool isLoaded;

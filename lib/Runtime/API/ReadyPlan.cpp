@@ -25,7 +25,7 @@ namespace {
 struct MemRef {
   void *allocated, *aligned;
   int64_t offset;
-  /// As many sizes as the rank, then as many strides.
+  /// `rank` sizes, then `rank` strides.
   int64_t sizesAndStrides[6];
 };
 } // namespace
@@ -77,7 +77,7 @@ bngradKernelKind_t ReadyPlan::chooseFirstStep() const {
   return has[GradScale] ? BNGRAD_KERNEL_SCALE_OFFSET : BNGRAD_KERNEL_OFFSET;
 }
 
-/// Whether kernels take the caller's data as they are.
+/// Whether kernels can use the caller's data unconverted.
 bool ReadyPlan::isDirect(const Problem &problem, Operand operand) const {
   return problem.has[operand] &&
          problem.tensors[operand].dtype == problem.accumulator &&
@@ -197,7 +197,7 @@ void ReadyPlan::prepare(const CallData &call, const Uses &uses) const {
        isInvStd ? kernels->widen[isF64] : kernels->inv_std[isF64]);
 }
 
-/// Gives the caller a result that is in a table.
+/// Converts a result from a table to the caller's tensor.
 void ReadyPlan::finish(const CallData &call, Operand operand) const {
   if (!has[operand] || direct[operand])
     return;
@@ -238,7 +238,7 @@ bngradStatus_t ReadyPlan::runKernel(const CallData &call,
   MemRef gradScale = vector(vectors.gradScale);
   MemRef gradOffset = vector(vectors.gradOffset);
   MemRef sums = {vectors.sums, vectors.sums, 0, {2, channels, channels, 1}};
-  // Read only.
+  // The kernel only reads it.
   auto *number = const_cast<int64_t *>(vectors.count);
   MemRef count = {number, number, 0, {}};
 
@@ -281,7 +281,7 @@ bngradStatus_t ReadyPlan::run(const CallData &call) const {
   return BNGRAD_SUCCESS;
 }
 
-/// Computes the sums: with an inv_std of 1 they are grad_offset and grad_scale.
+/// Computes the sums, which are grad_offset and grad_scale for an inv_std of 1.
 bngradStatus_t ReadyPlan::runReduce(const CallData &call, char *sums) const {
   char *ones = getTable(call, OnesTable);
   fillOnes(ones);
@@ -340,7 +340,7 @@ bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
   return status;
 }
 
-/// Sums are one pass over the data, and grad_input is another.
+/// The sums take one pass over the data, and grad_input another.
 ReadyPlan::Passes ReadyPlan::countPasses() const {
   Uses uses = getUses(choose());
   bool isElemt = part == Part::Elemt;
@@ -349,14 +349,14 @@ ReadyPlan::Passes ReadyPlan::countPasses() const {
   Passes passes = {};
   passes.counts[GradOutput] = sums + elements;
   passes.counts[Mask] = has[Mask] ? sums + elements : 0;
-  // The sums of grad_output alone, and global statistics, do without it.
+  // Sums of grad_output alone and global statistics do not read input.
   passes.counts[Input] = (sums && uses.gradScale ? 1 : 0) +
                          (elements && (isBatch || isElemt) ? 1 : 0);
   passes.counts[GradInput] = elements;
   return passes;
 }
 
-/// The schedule, and all that follows from it. The rules are those that the
+/// Describes the schedule and all that follows from it, by the rules that the
 /// kernels evaluate.
 void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
                               Description &description) const {

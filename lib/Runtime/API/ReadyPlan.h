@@ -15,12 +15,12 @@
 
 namespace bngrad {
 
-/// A gradient by the ready kernels. Those take parameters of the type of
-/// arithmetic, without gaps, and an inv_std: others are converted to tables in
-/// the workspace before, and results after.
+/// Computes a gradient by the ready kernels. They take dense parameters in the
+/// type of arithmetic, and an inv_std. Other parameters are first converted to
+/// tables in the workspace, and results are converted back.
 class ReadyPlan : public Plan {
 public:
-  /// Plans `problem`; null: it can be computed so, otherwise the reason.
+  /// Plans `problem`. Null on success, otherwise the reason why it cannot.
   const char *create(const Problem &problem, const bngradKernels_t *kernels);
 
   bngradStatus_t run(const CallData &call) const override;
@@ -38,22 +38,22 @@ private:
     GradScaleTable,
     GradOffsetTable,
     OnesTable,
-    SumsTable, // row 0: sums of grad_output, row 1: of that times x - mean
+    SumsTable, // rows: sums of grad_output, of grad_output * (x - mean)
     kNumTables
   };
-  /// The operands that a kernel reads and writes beside grad_output and input.
+  /// The operands that a kernel accesses besides grad_output and input.
   struct Uses {
     bool scale, mean, invStd, gradInput, gradScale, gradOffset;
   };
   static Uses getUses(bngradKernelKind_t kind);
-  /// What a kernel reads and writes for each channel, and their number of
-  /// elements.
+  /// What a kernel reads and writes per channel, and the number of elements per
+  /// channel.
   struct Vectors {
     void *scale, *mean, *invStd, *gradScale, *gradOffset, *sums;
     const int64_t *count;
   };
 
-  /// How often loops read and write a tensor, by operand; the others 0.
+  /// How often the loops read or write each operand.
   struct Passes {
     int counts[kNumOperands];
   };
@@ -72,7 +72,7 @@ private:
   void addTable(Table table, int64_t rows = 1);
   bool isDirect(const Problem &problem, Operand operand) const;
 
-  /// Null: there is none.
+  /// Null if there is none.
   char *getTable(const CallData &call, Table table) const;
   /// The vector that a kernel reads or writes: the caller's or a table.
   void *getVector(const CallData &call, Operand operand, Table table) const;

@@ -110,7 +110,7 @@ static bngradStatus_t setShape(Tensor &tensor, const int64_t *shape) {
   return BNGRAD_SUCCESS;
 }
 
-/// Checks strides, null: row-major, and computes bytes.
+/// Checks strides (null for row-major) and computes bytes.
 static bngradStatus_t setStrides(Tensor &tensor, const int64_t *strides) {
   int64_t product = 1, last = 0;
   bool isTooLarge = false;

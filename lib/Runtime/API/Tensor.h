@@ -36,13 +36,12 @@ const char *getName(bngradDtype_t dtype);
 /// Whether the strides of two tensors of one shape are the same.
 bool haveSameStrides(const Tensor &lhs, const Tensor &rhs);
 
-/// Whether no two elements have one address. Strides that only a search would
-/// find so do not count.
+/// Whether no two elements share an address. False if only a search could show
+/// this.
 bool isInjective(const Tensor &tensor);
 
-/// The stride of the tensor as a vector, whose elements are in the order of
-/// `count` dims, outermost first, that have more than one element each; -1: it
-/// is none.
+/// The stride of the tensor as a vector over its `count` dims of more than one
+/// element, which `dims` lists outermost first; -1 if it is not a vector.
 int64_t getVectorStride(const Tensor &tensor, const int *dims, int count);
 
 } // namespace bngrad

@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a cluster are in one processing cluster. How many
-// multiprocessors each of these has differs from device to device, and no
-// attribute of the device tells it, so the driver is asked for the occupancy of
-// a kernel.
+// The blocks of a cluster run in one processing cluster. Processing clusters
+// differ in their number of multiprocessors, and no device attribute reports
+// it, so this file asks the driver for the occupancy of a kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +23,8 @@
 
 namespace bngrad::cuda {
 
-// An empty kernel. PTX of the first version and the first chip with clusters,
-// which every newer driver and device runs.
+// An empty kernel. Its PTX version and chip are the first with clusters, so
+// every newer driver and device runs it.
 static constexpr char kKernelName[] = "bngrad_cluster_slots";
 static constexpr char kKernelText[] = ".version 7.8\n"
                                       ".target sm_90\n"
@@ -37,20 +36,20 @@ static constexpr char kKernelText[] = ".version 7.8\n"
 /// CUDA C++ Programming Guide, "Technical Specifications".
 static constexpr int kMostClusterBlocks = 16;
 static constexpr int kMostResidentBlocks = 32;
-/// Threads of a block: so few that only shared memory limits the blocks of a
+/// Threads per block: few, so that only shared memory limits the blocks of a
 /// multiprocessor.
 static constexpr unsigned kThreads = 32;
 
 namespace {
 struct SlotTable {
   std::mutex mutex;
-  /// By device, blocks of a cluster and blocks of a multiprocessor. 0 where the
+  /// By device, blocks per cluster and blocks per multiprocessor. 0 if the
   /// driver failed.
   std::map<std::tuple<CUdevice, int, int>, int> slots;
 };
 } // namespace
 
-/// The clusters that run at once; nothing and a report if the driver fails.
+/// How many clusters run at once; none and a report if the driver fails.
 static std::optional<int> countSlots(const Context &context, int clusterBlocks,
                                      int residentBlocks) {
   const Driver &driver = context.driver;
@@ -58,7 +57,7 @@ static std::optional<int> countSlots(const Context &context, int clusterBlocks,
   if (context.capability.major < kFirstMajorWithClusters ||
       !driver.cuOccupancyMaxActiveClusters)
     return 0;
-  // Unloaded after the question. Another thread may capture a stream.
+  // The module is unloaded below. Another thread may capture a stream.
   RelaxedScope relaxed(driver);
   Module module({{kKernelText, /*isPtx=*/true, /*optLevel=*/0, /*chip=*/{}}});
   LoadedKernel *kernel = module.getKernel(kKernelName)->load(context);
@@ -69,8 +68,7 @@ static std::optional<int> countSlots(const Context &context, int clusterBlocks,
   if (!kernel || !kernel->allowDynamicShared(bytes))
     return std::nullopt;
   CUfunction function = kernel->properties.function;
-  // Where a device refuses it, the next call says that there is no such
-  // cluster.
+  // If a device refuses it, the next call reports that no such cluster fits.
   driver.cuFuncSetAttribute(
       function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
 
@@ -95,7 +93,7 @@ static std::optional<int> countSlots(const Context &context, int clusterBlocks,
   return slots;
 }
 
-/// countSlots, once for each device: a failure is reported once, too.
+/// Calls countSlots once per device, so that a failure is reported only once.
 static int getSlots(const Context &context, int clusterBlocks,
                     int residentBlocks) {
   static Immortal<SlotTable> immortal;

@@ -39,7 +39,7 @@ static ContextTable &contextTable() {
 // Context
 //===----------------------------------------------------------------------===//
 
-/// Context::check without a context. The line begins with `call`.
+/// Like Context::check, without a context. The line begins with `call`.
 template <typename... Parts>
 static bool check(const Driver &driver, CUresult result, const Parts &...call) {
   if (result == CUDA_SUCCESS)
@@ -62,7 +62,7 @@ bool Context::check(CUresult result, const char *call,
   return cuda::check(driver, result, what, " on ", describeDevice());
 }
 
-/// `Context::id` of `handle`. Drivers that give none leave its address.
+/// `Context::id` of `handle`. If the driver has no ids, uses the address.
 static CUresult getId(const Driver &driver, CUcontext handle,
                       unsigned long long &id) {
   id = reinterpret_cast<uintptr_t>(handle);
@@ -133,7 +133,7 @@ static const Context *getContext(const Driver &driver, CUcontext handle) {
 static CUcontext retainPrimaryContext(const Driver &driver) {
   ContextTable &table = contextTable();
   std::lock_guard<std::mutex> lock(table.mutex);
-  // The entry first: a context that is retained without one would leak.
+  // Insert the entry first: a context retained without one would leak.
   CUcontext &handle = table.primary[defaultDevice];
   if (handle)
     return handle;
@@ -192,8 +192,8 @@ bool DeviceScope::Pushed::push(const Driver &from, CUcontext handle) {
 }
 
 DeviceScope::Pushed::~Pushed() {
-  // Where it fails, the next call of the thread reports the reason: a handler
-  // must not be called from a destructor, which may run during an exception.
+  // If it fails, the thread's next call reports the reason: a destructor may
+  // run during an exception and must not call a handler.
   CUcontext handle = nullptr;
   if (driver)
     driver->cuCtxPopCurrent(&handle);

@@ -23,7 +23,7 @@ struct Capability {
 
 /// What the blocks of a multiprocessor share.
 struct Multiprocessor {
-  /// Sizes of shared memory are multiples of it on every chip, in bytes.
+  /// On every chip, sizes of shared memory are multiples of this, in bytes.
   /// Source: "Shared Memory" of each compute capability in the CUDA occupancy
   /// calculator.
   static constexpr int kSharedUnit = 256;
@@ -31,23 +31,23 @@ struct Multiprocessor {
   int threads = 0;
   /// Shared memory of all blocks, in bytes.
   int sharedBytes = 0;
-  /// The driver's part of each block, in bytes.
+  /// What the driver uses of it for each block, in bytes.
   int reservedBytes = 0;
 };
 
 /// A CUDA context with properties of its device. Lives as long as the process,
-/// so that its address stands for it in tables.
+/// so that tables can use its address as a key.
 struct Context {
   const Driver &driver;
   CUcontext handle;
-  /// Differs for a later context that reuses the handle.
+  /// Distinguishes it from later contexts that reuse the handle.
   unsigned long long id;
   CUdevice device = 0;
   char deviceName[256] = "";
   Capability capability;
   Multiprocessor multiprocessor;
   bool hasMemoryPools = false;
-  /// Graphs were destroyed whose memory may be freed (GraphMemory.h).
+  /// Destroyed graphs have left memory to free (GraphMemory.h).
   mutable std::atomic<bool> hasUnusedGraphMemory{false};
 
   Context(const Driver &driver, CUcontext handle, unsigned long long id)
@@ -78,15 +78,15 @@ public:
   const Context *operator->() const { return context; }
 
 private:
-  /// A context that is current for as long as this lives. A member, so that it
-  /// is popped where the constructor of the scope throws, too.
+  /// A context that is current for as long as this lives. As a member, it is
+  /// also popped if the constructor of the scope throws.
   class Pushed {
   public:
     Pushed() = default;
     Pushed(const Pushed &) = delete;
     Pushed &operator=(const Pushed &) = delete;
     ~Pushed();
-    /// False and a report if it cannot be.
+    /// False and a report if it fails.
     bool push(const Driver &driver, CUcontext handle);
 
   private:
@@ -97,9 +97,8 @@ private:
   const Context *context = nullptr;
 };
 
-/// The scope in which the calling thread may load code, allocate memory and
-/// wait for a stream while other streams are captured, whatever the mode of the
-/// captures.
+/// Within this scope, the calling thread may load code, allocate memory and
+/// wait for a stream while other streams are captured in any mode.
 class RelaxedScope {
 public:
   explicit RelaxedScope(const Driver &driver) : driver(driver) { exchange(); }

@@ -18,8 +18,8 @@
 namespace bngrad::cuda {
 
 namespace {
-/// Loads the driver. The next call tries again after a failure, which may have
-/// been one of memory.
+/// Loads the driver. After a failure the next call tries again: memory may have
+/// been short.
 class Loader {
 public:
   const Driver *get() {
@@ -40,7 +40,7 @@ private:
 
   std::mutex mutex;
   std::atomic<bool> isReady{false};
-  /// The library is there, but must not be used.
+  /// The library is loaded but must not be used.
   bool isBroken = false;
   /// Never closed once its functions are known.
   void *library = nullptr;
@@ -59,7 +59,7 @@ bool Loader::openLibrary() {
                                reason ? reason : "out of host memory",
                                "; expected an NVIDIA driver"));
     // If memory runs out late, glibc (2.36) keeps the library, and the next
-    // dlopen returns it without its initialization.
+    // dlopen returns it uninitialized.
     isBroken |= dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr;
     return false;
   }

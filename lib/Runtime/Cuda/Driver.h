@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the CUDA driver API that this library calls, in the driver's own
-// names, so that no CUDA header or library is needed to build.
+// Declares the part of the CUDA driver API that this library calls, with the
+// driver's own names, so that the build needs no CUDA header or library.
 // Source: CUDA Driver API Reference, version 13.0.
 //
 //===----------------------------------------------------------------------===//
@@ -56,7 +56,7 @@ enum CUfunction_attribute : int {
   CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
 };
 
-/// The value of each is passed as a `void *`.
+/// Each option's value is passed as a `void *`.
 enum CUjit_option : int {
   CU_JIT_ERROR_LOG_BUFFER = 5,
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
@@ -216,8 +216,8 @@ static_assert(sizeof(CUmemPoolProps) == 88 &&
   X(cuMemHostRegister, "cuMemHostRegister_v2", void *, size_t, unsigned)       \
   X(cuMemHostUnregister, "cuMemHostUnregister", void *)
 
-/// Those without which the others can be used; null where the driver has none.
-/// cuCtxGetId came with CUDA 12.0.
+/// Optional functions; null if the driver lacks them. cuCtxGetId came with CUDA
+/// 12.0.
 #define BNGRAD_CUDA_OPTIONAL_DRIVER_FUNCTIONS(X)                               \
   X(cuCtxGetId, "cuCtxGetId", CUcontext, unsigned long long *)                 \
   X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", int *,       \

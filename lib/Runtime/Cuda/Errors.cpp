@@ -19,7 +19,7 @@ namespace bngrad::cuda {
 
 static thread_local int32_t threadStatus = 0;
 
-/// The handler of this thread; null: that of the process.
+/// The handler of this thread; null to use the handler of the process.
 static thread_local bngradCudaErrorHandler_t threadHandler = nullptr;
 static thread_local void *threadUser = nullptr;
 

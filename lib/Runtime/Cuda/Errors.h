@@ -19,10 +19,9 @@
 
 namespace bngrad::cuda {
 
-/// The status after an error that is no CUresult.
+/// The status of an error that is not a CUresult.
 constexpr int32_t kNoDriverCode = -1;
-/// The status where there was not enough memory of the host, which is also that
-/// of compiled functions.
+/// The status if host memory runs out. Compiled functions return the same.
 constexpr int32_t kOutOfHostMemory = -2;
 
 /// A line of text. It allocates nothing, as the error may be a failed
@@ -54,13 +53,13 @@ private:
     appendPart(std::string_view(digits, size_t(end - digits)));
   }
 
-  // The log of the driver's assembler is the longest part.
+  // Sized for the longest part, the log of the driver's assembler.
   static constexpr size_t kCapacity = 8192;
   char text[kCapacity] = "";
   size_t size = 0;
 };
 
-/// Whether the calling thread has an error that was not taken yet.
+/// Whether the calling thread has a pending error.
 bool hasError();
 
 /// Keeps `code` as the status of the calling thread and gives the handler the

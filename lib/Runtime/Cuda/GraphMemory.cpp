@@ -21,14 +21,14 @@ namespace bngrad::cuda {
 namespace {
 /// Memory of a graph.
 struct Block {
-  /// Differs for each block of the process. An address comes again once its
-  /// context is destroyed.
+  /// Unique in the process. An address may be reused once its context is
+  /// destroyed.
   uintptr_t number = 0;
   uint64_t bytes = 0;
   Capture capture;
-  /// The graph is not destroyed.
+  /// The graph still exists.
   bool hasGraph = true;
-  /// It is not released.
+  /// It was not released yet.
   bool isInUse = true;
   /// Calls that are captured later in the same stream may use it.
   bool isReusable = false;
@@ -89,9 +89,9 @@ static CUdeviceptr reuseBlock(const Context &context, uint64_t bytes,
   return best->first.second;
 }
 
-/// The destructor of a user object, for the block with the number `object`. The
-/// graph and its executables are destroyed, and their launches have ended. Must
-/// not call the driver.
+/// The destructor of a user object, for the block with the number `object`. By
+/// then the graph and its executables are destroyed and their launches have
+/// ended. Must not call the driver.
 static void noteDestroyedGraph(void *object) {
   auto number = reinterpret_cast<uintptr_t>(object);
   BlockTable &table = blockTable();
@@ -117,7 +117,7 @@ static bool giveToGraph(const Context &context, uintptr_t number,
     noteDestroyedGraph(pointer);
     return false;
   }
-  // A graph is not synchronized by the driver.
+  // The driver does not synchronize access to a graph.
   static Immortal<std::mutex> graphs;
   std::lock_guard<std::mutex> lock(*graphs);
   if (context.check(driver.cuGraphRetainUserObject(graph, object, 1,
@@ -145,7 +145,7 @@ CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
   if (CUdeviceptr address = reuseBlock(context, bytes, capture))
     return address;
 
-  // The entry first: memory that is in no table would be lost.
+  // Insert the entry first: memory without an entry would leak.
   Blocks made;
   Block &block = made[{&context, 0}];
   block.bytes = bytes;
@@ -166,7 +166,7 @@ CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
     entry.key().second = address;
     table.blocks.insert(std::move(entry));
   }
-  // The graph is launched in other streams.
+  // The graph may be launched in other streams.
   if (giveToGraph(context, number, capture.graph) &&
       context.check(context.driver.cuStreamSynchronize(stream),
                     "cuStreamSynchronize"))
@@ -186,7 +186,7 @@ bool releaseForGraph(const Context &context, CUdeviceptr address,
     return false;
   Capture capture = getCapture(context, stream);
   if (!capture) {
-    // Work that is not of the graph, after which the block may be freed.
+    // Work outside of the graph; the block may be freed after it.
     RelaxedScope relaxed(context.driver);
     context.check(context.driver.cuStreamSynchronize(stream),
                   "cuStreamSynchronize");
@@ -197,7 +197,7 @@ bool releaseForGraph(const Context &context, CUdeviceptr address,
     return true;
   Block &block = found->second;
   block.isInUse = false;
-  // The handle of the default stream of each thread stands for many streams.
+  // The handle of the per-thread default stream stands for many streams.
   block.isReusable = capture.id == block.capture.id &&
                      stream == block.capture.stream &&
                      stream != getStreamPerThread();

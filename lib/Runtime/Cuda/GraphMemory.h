@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An allocation in a captured stream would be a node of the graph, as would be
-// its release: each launch of the graph would execute both, the graph could not
-// be the child of another one, and could have one executable at a time. So the
-// memory is allocated outside of the graph, and belongs to the graph and its
-// executables (a user object of CUDA).
+// An allocation in a captured stream and its release would become nodes of the
+// graph: each launch would execute both, the graph could not be a child of
+// another graph, and it could have only one executable at a time. So memory is
+// allocated outside of the graph, and a CUDA user object ties it to the graph
+// and its executables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace bngrad::cuda {
 struct Capture {
   CUgraph graph = nullptr;
   CUstream stream = nullptr;
-  /// Differs for each capture of the process.
+  /// Unique in the process.
   uint64_t id = 0;
 
   explicit operator bool() const { return graph != nullptr; }
@@ -36,15 +36,15 @@ struct Capture {
 Capture getCapture(const Context &context, CUstream stream);
 
 /// Allocates `bytes` that live as long as the graph of `capture`, or until they
-/// are released, if that is later. Memory that calls captured earlier in the
-/// same stream have released is used again.
+/// are released, if that is later. Reuses memory that earlier captured calls in
+/// the same stream have released.
 ///
 /// Errors: 0, and the reason is reported.
 CUdeviceptr allocateForGraph(const Context &context, uint64_t bytes,
                              const Capture &capture);
 
 /// Releases `address` after the work that is captured in `stream` so far. Waits
-/// for a stream that is not captured. False if it is not memory of a graph.
+/// for the stream if it is not captured. False if no graph owns `address`.
 bool releaseForGraph(const Context &context, CUdeviceptr address,
                      CUstream stream);
 

@@ -55,7 +55,7 @@ static bool fits(const Image &image, Capability capability) {
   return image.isPtx && !image.chip->suffix && chip.major < capability.major;
 }
 
-/// The better of two images that fit has the greater preference.
+/// Orders images that fit: the better one compares greater.
 static std::tuple<bool, int, int, int> preference(const Image &image) {
   Chip chip = image.chip.value_or(Chip());
   int exactness = chip.suffix == 'a' ? 2 : chip.suffix == 'f' ? 1 : 0;

@@ -36,7 +36,7 @@ struct Image {
   bool isPtx;
   /// For PTX.
   int optLevel;
-  /// None: fits every device.
+  /// None if it fits every device.
   std::optional<Chip> chip;
 };
 

@@ -12,10 +12,10 @@
 
 namespace bngrad::cuda {
 
-// CUDA C++ Programming Guide, "Technical Specifications": what a block may have
-// without the attribute for more, static and dynamic memory together.
+// CUDA C++ Programming Guide, "Technical Specifications": the static and
+// dynamic shared memory that a block may have by default, in total.
 static constexpr int kDefaultShared = 48 << 10;
-/// The carve-out of all memory that there is, in percent.
+/// The carve-out of all shared memory, in percent.
 static constexpr int kWholeCarveout = 100;
 
 bool LoadedKernel::setAttribute(CUfunction_attribute attribute, int value) {
@@ -25,7 +25,7 @@ bool LoadedKernel::setAttribute(CUfunction_attribute attribute, int value) {
 }
 
 void LoadedKernel::setCarveout(int percent) {
-  // Devices that do not divide the memory, or not as wished, are as good.
+  // The carve-out is only a hint: a device may ignore it.
   context.driver.cuFuncSetAttribute(
       properties.function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
       percent);
@@ -40,8 +40,8 @@ bool LoadedKernel::allowDynamicShared(int bytes) {
     return true;
   if (allowed == 0)
     setCarveout(kWholeCarveout);
-  // The most without the attribute. The driver's initial value of it may be
-  // larger than what a launch without it can have.
+  // The most without the attribute. The attribute's initial value may be larger
+  // than what such a launch can have.
   allowed = std::max(allowed, kDefaultShared - properties.staticShared);
   if (bytes > allowed &&
       !setAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes))
@@ -63,7 +63,7 @@ bool LoadedKernel::allowLargeClusters() {
   return true;
 }
 
-/// The least multiple of `unit` that is not below `value`.
+/// `value` rounded up to a multiple of `unit`.
 static int64_t alignTo(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }

@@ -40,8 +40,8 @@ struct Extents {
 } // namespace
 
 /// Whether a kernel that waits first may be launched in `stream` while the one
-/// ahead of it runs. The edges of such launches in a graph have data, which not
-/// all code that inspects graphs expects.
+/// ahead of it runs. In a graph, such launches have edges with data, which some
+/// code that inspects graphs does not expect.
 static bool canOverlap(const Driver &driver, CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&

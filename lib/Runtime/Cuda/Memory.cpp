@@ -24,7 +24,7 @@ namespace bngrad::cuda {
 namespace {
 struct MemoryTable {
   std::mutex mutex;
-  /// Where the allocations in the order of a stream come from.
+  /// The pools for stream-ordered allocations.
   std::unordered_map<const Context *, CUmemoryPool> pools;
   /// Addresses in use that came from a pool; cuMemFree frees all others.
   std::set<CUdeviceptr> pooled;
@@ -40,9 +40,9 @@ static CUdeviceptr deviceAddress(const void *pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
 
-/// A pool of our own: the one of the device gives all its memory back at each
-/// synchronization, so that every call would map it again, and it belongs to
-/// the whole process. Null and a report if it cannot be made.
+/// The library's own pool. The device's default pool belongs to the whole
+/// process and returns all its memory at each synchronization, so that every
+/// call would map it again. Null and a report if it cannot be created.
 static CUmemoryPool getMemoryPool(const Context &context) {
   MemoryTable &table = memoryTable();
   std::lock_guard<std::mutex> lock(table.mutex);
@@ -72,7 +72,7 @@ static CUdeviceptr allocatePooled(const Context &context, uint64_t bytes,
   CUmemoryPool pool = getMemoryPool(context);
   if (!pool)
     return 0;
-  // The entry first: memory of a pool that is in no table could not be freed.
+  // Insert the entry first: pool memory without one could not be freed.
   std::set<CUdeviceptr> made = {0};
   auto entry = made.extract(made.begin());
   CUdeviceptr result = 0;
@@ -108,7 +108,7 @@ bool freeInOrder(const Context &context, CUdeviceptr address, CUstream stream) {
   if (takePooled(address))
     return context.check(driver.cuMemFreeAsync(address, stream),
                          "cuMemFreeAsync");
-  // cuMemFree promises no order with the work in the stream.
+  // cuMemFree is not ordered with the work in the stream.
   return context.check(driver.cuStreamSynchronize(stream),
                        "cuStreamSynchronize") &&
          context.check(driver.cuMemFree(address), "cuMemFree");
@@ -172,7 +172,7 @@ static bool getDenseRange(const char *call, int64_t rank,
   return true;
 }
 
-/// mgpuMemAlloc where there is something to allocate.
+/// mgpuMemAlloc of more than 0 bytes.
 static void *allocate(uint64_t bytes, void *stream, bool isHostShared) {
   DeviceScope device;
   if (!device)
@@ -200,7 +200,7 @@ static void release(void *pointer, void *stream) {
     freeInOrder(*device, address, handle);
 }
 
-/// mgpuMemset, by the driver's function `fill` called `name`, for `call`.
+/// mgpuMemset for `call`, by the driver's function `fill`, called `name`.
 template <typename Element, typename Fill>
 static void fillAsync(const char *call, Fill Driver::*fill, const char *name,
                       void *to, Element value, uint64_t count, void *stream) {

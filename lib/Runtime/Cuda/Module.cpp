@@ -46,7 +46,7 @@ static void reportNoImage(const std::vector<Image> &images,
 }
 
 CUmodule Module::load(const Context &context) {
-  // The entry first: a module that is in no table would not be unloaded.
+  // Insert the entry first: a module without one would not be unloaded.
   CUmodule &entry = loaded[&context];
   if (entry)
     return entry;
@@ -57,7 +57,7 @@ CUmodule Module::load(const Context &context) {
     return nullptr;
   }
 
-  // A fatbinary may hold PTX, so that there may be a log for it as well.
+  // A fatbinary may hold PTX, so it may have a log as well.
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
                             CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
@@ -200,7 +200,7 @@ static void *reportExpected(const char *call, const Parts &...expected) {
   return nullptr;
 }
 
-/// A module of `images`, unless one of them cannot be right.
+/// Makes a module of `images` after checking them.
 static void *makeModule(const char *call, std::vector<Image> images) {
   for (const Image &image : images) {
     if (!image.data)
@@ -211,7 +211,7 @@ static void *makeModule(const char *call, std::vector<Image> images) {
   return new Module(std::move(images));
 }
 
-/// bngradCudaModuleLoad, which is `call`.
+/// Implements `call`, a form of bngradCudaModuleLoad.
 static void *makeModule(const char *call, const bngradCudaImage_t *images,
                         int64_t numImages) {
   if (!images || numImages < 1)

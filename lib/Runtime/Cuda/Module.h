@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A module is loaded once per context, by the first launch there of one of its
-// kernels. That launch loads all kernels, since later launches may be captured
-// in a graph, where nothing can be loaded.
+// The first launch of any of its kernels in a context loads a module there.
+// That launch loads all kernels, since later launches may be captured in a
+// graph, where nothing can be loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,10 +63,10 @@ struct LoadedKernel {
 
   /// The least carve-out with which threads, and not shared memory, limit the
   /// blocks of a multiprocessor. In percent of the memory that shared memory
-  /// and the first-level cache divide, as the driver counts.
+  /// and the first-level cache share, as the driver counts.
   int getLeastCarveout() const;
   /// Prefers a carve-out, unless the kernel is launched with dynamic shared
-  /// memory: then it has all that there is.
+  /// memory: then the whole carve-out is preferred.
   void preferCarveout(int percent);
 
 private:
@@ -83,7 +83,7 @@ private:
 
 class Module;
 
-/// A kernel by name: the handle that generated code has.
+/// A kernel by name. Generated code has it as a handle.
 class Kernel {
 public:
   Kernel(Module &module, std::string_view name) : module(module), name(name) {}
@@ -115,10 +115,11 @@ public:
   explicit Module(std::vector<Image> images) : images(std::move(images)) {}
   Module(const Module &) = delete;
   Module &operator=(const Module &) = delete;
-  /// Unloads the module where its context certainly still exists; the others
-  /// go with their contexts. Errors are not reported: generated code calls this
-  /// at the end of a process, when the driver and the error handler may be
-  /// gone, and after a fault of the device every call fails with its error.
+  /// Unloads the module from contexts that certainly still exist; destroying a
+  /// context unloads it from the others. Errors are not reported: generated
+  /// code calls this at the end of a process, when the driver and the error
+  /// handler may be gone, and after a fault of the device every call fails with
+  /// its error.
   ~Module();
 
   Kernel *getKernel(std::string_view name);
@@ -129,10 +130,10 @@ private:
   /// The module in `context`, which is current; null and a report if it cannot
   /// be loaded. `loadMutex` is held.
   CUmodule load(const Context &context);
-  /// Loads the kernels that were asked for and are not in `context` yet, and
-  /// lets all of them prefer one carve-out: kernels with different ones cannot
-  /// overlap. `loadMutex` is held. A kernel that cannot be loaded is left to
-  /// its own launch, which reports the error.
+  /// Loads the requested kernels that are not in `context` yet, and lets all of
+  /// them prefer one carve-out: kernels that differ in it cannot overlap.
+  /// `loadMutex` is held. A kernel that cannot be loaded is left to its own
+  /// launch, which reports the error.
   void loadKernels(const Context &context, CUmodule handle);
 
   const std::vector<Image> images;
@@ -140,7 +141,7 @@ private:
   std::map<std::string, Kernel, std::less<>> kernels;
   /// Guards `loaded` and the lists of all kernels.
   std::mutex loadMutex;
-  /// Null where it could not be loaded.
+  /// Null if loading failed.
   std::unordered_map<const Context *, CUmodule> loaded;
 };
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// NVTX is reached in either of two ways. A profiler that runs the process names
-// a library in the environment, which asks for tables of slots and puts its
-// functions there (version 3); or there is libnvToolsExt (version 2).
+// NVTX is reached in either of two ways. In version 3, a profiler that runs the
+// process names a library in the environment; that library requests tables of
+// slots and stores its functions there. In version 2, libnvToolsExt exists.
 // Source: NVTX, nvtxDetail/nvtxTypes.h and nvtxInit.h (version 3).
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,7 @@ static constexpr unsigned kCoreModule = 1;
 static constexpr unsigned kPushSlot = 9;
 static constexpr unsigned kPopSlot = 11;
 static constexpr unsigned kMaxSlots = 16;
-// Slots of modules 1 to 6, with slot 0, which none uses.
+// Slots of modules 1 to 6, including slot 0, which none uses.
 static constexpr unsigned kNumSlots[] = {0, 16, 9, 15, 7, 16, 7};
 static constexpr unsigned kNumModules = std::size(kNumSlots);
 static constexpr uint32_t kCallbacksTable = 1;

@@ -11,8 +11,8 @@
 
 namespace bngrad::cuda {
 
-/// A range that profilers show under `text` in the calling thread, until the
-/// end of the scope. Nothing where there is no NVTX.
+/// A range that profilers show as `text` in the calling thread until the end of
+/// the scope. Does nothing without NVTX.
 class Range {
 public:
   explicit Range(const char *text);

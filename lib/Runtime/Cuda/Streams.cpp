@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generated code makes and destroys streams and events in every call. Those
-// that were destroyed are kept and handed out again, in the same context. A
-// caller's stream takes their place in the thread that set it.
+// Generated code creates and destroys streams and events in every call.
+// Destroyed ones are kept and handed out again in the same context. In a thread
+// that set a caller's stream, that stream is used instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 namespace bngrad::cuda {
 
 namespace {
-/// The streams or events of all contexts, which are never destroyed. Only a new
-/// one needs memory: its entry then moves between the tables.
+/// The streams or events of all contexts; none is ever destroyed. Only a new
+/// one allocates: later its entry moves between the tables.
 template <typename Handle> class HandlePool {
 public:
   /// An unused handle of `context`. If all are in use, `create(&handle)` makes
@@ -39,7 +39,7 @@ public:
       if (!handles.empty())
         return use(handles.extract(handles.begin()), context);
     }
-    // The entry first: a handle that is in no table would be lost.
+    // Insert the entry first: a handle without one would leak.
     Handles made = {{nullptr, &context}};
     Entry entry = made.extract(made.begin());
     if (!create(&entry.key()))
@@ -64,7 +64,7 @@ private:
 
   Handle use(Entry entry, const Context &context) {
     auto position = used.insert(std::move(entry)).position;
-    // Those of destroyed contexts come again in others.
+    // A handle of a destroyed context may be reused in another one.
     position->second = &context;
     return position->first;
   }
@@ -76,7 +76,7 @@ private:
 } // namespace
 
 namespace {
-/// The caller's stream; it may be null, which is a stream, too.
+/// The caller's stream; null is a valid stream.
 struct CallersStream {
   bool isSet = false;
   void *stream = nullptr;
@@ -149,8 +149,7 @@ void *mgpuStreamCreate(void) {
 }
 
 void mgpuStreamDestroy(void *stream) {
-  // Work that is still in the stream stays in order before that of the next
-  // user.
+  // Work still in the stream runs before the work of the next user.
   if (!stream || isCallersStream(stream))
     return;
   giveBackHandle<CUstream>(__func__, stream, "a stream of mgpuStreamCreate");

@@ -11,12 +11,12 @@
 
 namespace bngrad::cuda {
 
-/// True if the calling thread works in `stream` because its caller said so.
+/// Whether `stream` is the one that the caller set for this thread.
 bool isCallersStream(void *stream);
 
-/// Notes a copy from or to memory of the host in `stream`. Code of the host
-/// reads or frees that memory after the next wait, which therefore waits even
-/// for a caller's stream.
+/// Notes a copy from or to host memory in `stream`. Host code reads or frees
+/// that memory after the next wait, so that wait applies even to a caller's
+/// stream.
 void noteHostCopy(void *stream);
 
 } // namespace bngrad::cuda

@@ -20,7 +20,7 @@ using namespace bngrad;
 using namespace bngrad::distributed;
 
 namespace {
-/// The requests that were not waited for, by number.
+/// The requests that nobody has waited for yet, by number.
 struct Requests {
   std::mutex mutex;
   std::unordered_map<int64_t, std::shared_ptr<Request>> byNumber;
@@ -34,15 +34,15 @@ static Requests &getRequests() {
   return *requests;
 }
 
-/// The request where memory has run out.
+/// Returned as the request if memory has run out.
 static constexpr int64_t kNoMemory = -1;
 
 static int64_t getElementSize(int64_t dtype) {
   return dtype == BNGRAD_COLLECTIVE_F32 ? 4 : 8;
 }
 
-/// Checks a grid and the axes of a group. An error is a text and another value
-/// than 0.
+/// Checks a grid and the axes of a group. On an error, sets the text and
+/// returns nonzero.
 static int verifyGrid(const bngradCollective_t &collective) {
   if (collective.grid_rank < 0 || collective.grid_rank > BNGRAD_MAX_GRID_RANK)
     return fail("collective: expected grid_rank to be 0 to %d, got %lld",
@@ -115,7 +115,7 @@ static int64_t getAxisGroupSize(const Header &header) {
   return size;
 }
 
-/// Starts `request`. Null: the default group.
+/// Starts `request` in `group`, or in the default group if it is null.
 static void start(Request &request, const bngradCollective_t &collective,
                   void *data, int64_t count, bngradCollectiveGroup *group,
                   const std::shared_ptr<Request> &shared) {
@@ -130,7 +130,7 @@ static void start(Request &request, const bngradCollective_t &collective,
     group = getDefaultGroup(/*isCreated=*/gridSize > 1);
   if (!group && gridSize > 1)
     return failRequest(request, bngradGetCollectiveError());
-  // Processes that differ in their grids compare headers.
+  // One process needs no sum, but compares headers if grids may differ.
   bool isAlone = getAxisGroupSize(request.header) == 1;
   if (!group || (group->getSize() == gridSize && isAlone))
     return;
@@ -170,7 +170,7 @@ int64_t bngradGroupAllReduceStart(bngradCollectiveGroup_t group,
   return startRequest(group, collective, data, count);
 }
 
-/// Waits for the request. An error is a text and another value than 0.
+/// Waits for the request. On an error, sets the text and returns nonzero.
 static int waitFor(int64_t number) {
   if (number == kNoMemory)
     return fail("out of memory");

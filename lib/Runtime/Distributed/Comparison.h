@@ -23,11 +23,11 @@ public:
   bool hasOf(int64_t rank) const { return has[rank]; }
   bool isComplete() const { return numHeaders == headers.size(); }
 
-  /// Why the processes cannot go on; empty: they can. Complete.
+  /// Why the processes cannot go on; empty if they can. Needs all headers.
   std::string findError() const { return findDifference(headers); }
   /// Whether some of them have begun the all-reduce.
   bool isStarted() const { return anyStarted; }
-  /// Those that have sent no header.
+  /// The processes that have sent no header.
   std::vector<int64_t> getMissing() const;
 
 private:

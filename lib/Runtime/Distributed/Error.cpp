@@ -15,7 +15,7 @@
 
 using namespace bngrad;
 
-/// Of a thread; no destructor, as threads may end after the library.
+/// One per thread. It has no destructor, as threads may outlive the library.
 static thread_local char text[4096];
 
 int distributed::fail(const char *format, ...) {

@@ -15,12 +15,12 @@
 
 namespace bngrad::distributed {
 
-/// Makes the text that of bngradGetCollectiveError() of this thread; 1.
+/// Sets the text of bngradGetCollectiveError() for this thread; returns 1.
 [[gnu::format(printf, 1, 2)]] int fail(const char *format, ...);
 int fail(const std::string &text);
 
-/// Returns the result of `function`, the body of an exported function that
-/// returns `onFailure` where memory or threads run out.
+/// Returns the result of `function`, the body of an exported function, or
+/// `onFailure` if memory or threads run out.
 template <typename Result, typename Function>
 Result guard(Result onFailure, Function function) {
   try {

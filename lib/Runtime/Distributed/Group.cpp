@@ -54,7 +54,7 @@ static void log(int64_t rank, const char *event, const Request &request) {
 // Communicators
 //===----------------------------------------------------------------------===//
 
-/// Keeps a group for ever whose communicator MPI may still write.
+/// Keeps a group forever if MPI may still write to its communicator.
 static void abandon(std::unique_ptr<Group> group) {
   struct Abandoned {
     std::mutex mutex;
@@ -88,8 +88,8 @@ std::unique_ptr<Group> Group::open(Library &library, const void *communicator) {
   return group;
 }
 
-/// Polls `request` until it ends or the time is over, without keeping other
-/// threads from MPI. An error is a text and another value than 0.
+/// Polls `request` until it ends or times out, without blocking other threads'
+/// use of MPI. On an error, sets the text and returns nonzero.
 int Group::finish(bngradBackendHandle_t request, double timeout,
                   const char *name) {
   for (Pause pause; pause.getSeconds() <= timeout; pause.wait()) {
@@ -136,8 +136,8 @@ Group::AxisGroup &Group::getAxisGroup(const Header &header) {
   return axisGroup;
 }
 
-/// Creates the communicator of `axisGroup`, if it has none. All its processes
-/// do so, as they have agreed on the header.
+/// Creates the communicator of `axisGroup` if it has none. All its processes do
+/// so at this point, as they have agreed on the header.
 int Group::createCommunicator(AxisGroup &axisGroup) {
   if (axisGroup.isCreated)
     return 0;
@@ -174,7 +174,7 @@ bool Group::finishSends() {
 
 int Group::close(const char *reason) {
   std::lock_guard<std::mutex> lock(mutex);
-  // Communicators with sums that never come cannot be freed.
+  // A communicator with an unfinished all-reduce cannot be freed.
   bool isFree = broken.empty() && live.empty();
   if (broken.empty())
     breakOff(reason);
@@ -237,8 +237,8 @@ void Group::compare(Request &request) {
     messages.send(makeHeaderOf(request.header.index));
 }
 
-/// Of the root: adds its own header of a collective that it has started, and
-/// asks all others for theirs.
+/// Called on the root: adds its own header if it has started the collective,
+/// and asks all other processes for theirs.
 void Group::openComparison(int64_t index) {
   auto [found, isNew] = comparisons.try_emplace(index, size);
   if (found->second.hasOf(kRoot))
@@ -251,7 +251,7 @@ void Group::openComparison(int64_t index) {
   addToComparison(makeHeaderOf(index), kRoot);
 }
 
-/// Of the root.
+/// Called on the root.
 void Group::addToComparison(const Header &header, int64_t from) {
   Comparison &comparison =
       comparisons.try_emplace(header.index, size).first->second;
@@ -263,7 +263,7 @@ void Group::addToComparison(const Header &header, int64_t from) {
     openComparison(header.index);
 }
 
-/// Of the root: tells all processes the result.
+/// Called on the root: tells all processes the result.
 void Group::finishComparison(int64_t index, const std::string &difference,
                              bool isBroken) {
   comparisons.erase(index);
@@ -397,7 +397,7 @@ void Group::testStarted() {
   }
 }
 
-/// Does all that can be done now.
+/// Advances everything that can advance without waiting.
 void Group::progress() {
   if (!broken.empty())
     return;
@@ -429,7 +429,7 @@ static void abandon(std::unique_ptr<char[]> memory) {
   abandoned->memory.push_back(std::move(memory));
 }
 
-/// Ends all that is in flight, and all that may follow.
+/// Fails all requests in flight and all later ones.
 void Group::breakOff(const std::string &reason) {
   broken = reason;
   for (const auto &request : live) {
@@ -482,7 +482,7 @@ bool Group::isOver(Request &request, double elapsed, double timeout) {
   if (!hasEnded())
     return false;
   --numUnwaited;
-  // In the order of events: another thread may start an all-reduce after this.
+  // Log first: another thread may start an all-reduce after this.
   log(rank, "ends all-reduce", request);
   return true;
 }

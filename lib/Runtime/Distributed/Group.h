@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Collectives of a group are numbered. They begin in the order of their
-// numbers, as MPI asks for, and each waits until the headers of its kind were
-// compared once. The root does that: a process that has not yet agreed on a
-// header sends it, the root asks the others for theirs, and answers all. A
-// process also sends its header when half of the timeout is over, so that the
-// root finds those that are missing.
+// numbers, as MPI requires, and each waits until the processes have compared
+// the headers of its kind once. The root does that: a process that has not yet
+// agreed on a header sends it, the root asks the others for theirs, and answers
+// all. A process also sends its header when half of the timeout is over, so
+// that the root finds those that are missing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,16 +33,16 @@ namespace bngrad::distributed {
 struct Request {
   enum class State { Comparing, Agreed, Started, Done, Failed };
 
-  /// Null: of one process alone.
+  /// Null if the request involves only one process.
   bngradCollectiveGroup *group = nullptr;
   State state = State::Done;
   Header header = {};
   /// Such as `all-reduce of bngrad.batch_norm_backward at f.mlir:1:2`.
   std::string name;
-  /// The caller's.
+  /// The caller's memory.
   void *data = nullptr;
   size_t bytes = 0;
-  /// The elements until they are the sum: MPI may write to them after an error.
+  /// Holds the elements until summed: after an error MPI may still write here.
   std::unique_ptr<char[]> sums;
   bngradBackendHandle_t handle = 0;
   bool isBegun = false;
@@ -65,7 +65,7 @@ struct bngradCollectiveGroup {
   using Header = bngrad::distributed::Header;
   using Library = bngrad::distributed::Library;
 
-  /// Null and a text: an error.
+  /// Null and a text on an error.
   static std::unique_ptr<bngradCollectiveGroup> open(Library &library,
                                                      const void *communicator);
 
@@ -75,14 +75,14 @@ struct bngradCollectiveGroup {
 
   /// Starts the request, which has a header.
   void start(const std::shared_ptr<Request> &request);
-  /// Waits for it. An error is a text and another value than 0.
+  /// Waits for it. On an error, sets the text and returns nonzero.
   int wait(Request &request);
   bngradCollectiveCounts_t getCounts();
   /// Requests that were not waited for.
   int64_t getNumUnwaited();
 
-  /// Waits until all processes are here, at most `seconds`; false: they are
-  /// not, or an error was before.
+  /// Waits at most `seconds` until all processes arrive; false if they do not,
+  /// or after an earlier error.
   bool meet(double seconds);
   /// Frees the communicators; later collectives fail with `reason`.
   int close(const char *reason);
@@ -135,15 +135,15 @@ private:
   std::map<std::vector<int64_t>, AxisGroup> axisGroups;
   /// Headers that all processes have agreed on.
   std::set<std::string> agreed;
-  /// Of the root, by index.
+  /// On the root, by index.
   std::map<int64_t, bngrad::distributed::Comparison> comparisons;
-  /// Indices that the root asks for and that this process has not reached.
+  /// Indices that the root asked for before this process reached them.
   std::set<int64_t> asked;
   int64_t nextIndex = 0;
   /// Neither done nor failed, by index.
   std::deque<std::shared_ptr<Request>> live;
   int64_t numUnwaited = 0;
-  /// Why no collective can follow; empty: they can.
+  /// Why no collective can follow; empty if one can.
   std::string broken;
   bngradCollectiveCounts_t counts = {};
 };

@@ -20,20 +20,20 @@ using namespace bngrad::distributed;
 
 using Group = bngradCollectiveGroup;
 
-/// How long the end of the process waits for the other processes, in seconds.
+/// How long an ending process waits for the others, in seconds.
 static constexpr double kEndTimeout = 30;
 
 namespace {
 struct Groups {
   std::mutex mutex;
   std::vector<std::unique_ptr<Group>> groups;
-  /// Destroyed after an error: MPI may still read their messages.
+  /// Destroyed after an error, but MPI may still read their messages.
   std::vector<std::unique_ptr<Group>> abandoned;
   Group *defaultGroup = nullptr;
-  /// The process that made them: a child has no part in them.
+  /// The process that created them: a child is not a member.
   pid_t process = 0;
   bool isWatched = false;
-  /// Held while the default group is made, which may take long.
+  /// Held while the default group is created, which may take long.
   std::mutex defaultMutex;
 };
 } // namespace
@@ -51,9 +51,9 @@ static void closeAll(const char *reason) {
     (void)group->close(reason);
 }
 
-/// Ends MPI with the process, if a back end has initialized it. After an error
-/// the processes are not finalized, as that would wait for those that are gone;
-/// the launcher ends what is left.
+/// Finalizes MPI at the end of the process if a back end has initialized it.
+/// Not after an error, as that would wait for processes that are gone; the
+/// launcher then ends the others.
 static void endAll() {
   Groups &groups = getGroups();
   if (groups.process != getpid())
@@ -82,7 +82,7 @@ Group *distributed::createGroup(const char *backend, const void *communicator) {
   Library *library = loadLibrary(backend ? backend : "");
   if (!library)
     return nullptr;
-  // Not locked: it waits for other processes.
+  // Without the lock, as this waits for other processes.
   std::unique_ptr<Group> group = Group::open(*library, communicator);
   if (!group)
     return nullptr;

@@ -16,16 +16,16 @@ namespace bngrad::distributed {
 /// Creates a group. At the end of the process, or when MPI is finalized, its
 /// communicators are freed.
 ///
-/// Errors: null and a text.
+/// Errors: returns null and sets the text.
 bngradCollectiveGroup *createGroup(const char *backend,
                                    const void *communicator);
 
-/// Destroys it. An error is a text and another value than 0.
+/// Destroys it. On an error, sets the text and returns nonzero.
 int destroyGroup(bngradCollectiveGroup *group);
 
-/// The group of generated code, which `isCreated` makes where there is none.
+/// The group of generated code. If there is none, `isCreated` creates it.
 ///
-/// Errors: null, and a text where it should have been made.
+/// Errors: null, and a text if it should have been created.
 bngradCollectiveGroup *getDefaultGroup(bool isCreated);
 
 } // namespace bngrad::distributed

@@ -16,7 +16,7 @@
 using namespace bngrad;
 using namespace bngrad::distributed;
 
-/// FNV-1a, which is the same everywhere.
+/// FNV-1a, which gives the same result in all processes.
 static uint64_t hashText(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char byte : text)
@@ -34,7 +34,7 @@ Header distributed::makeHeader(const bngradCollective_t &collective,
   header.numAxes = collective.num_axes;
   std::copy_n(collective.grid_shape, collective.grid_rank, header.gridShape);
   std::copy_n(collective.axes, collective.num_axes, header.axes);
-  // A grid alone has none.
+  // A bare grid has no op.
   std::string_view op = collective.op ? collective.op : "";
   header.opSize = static_cast<int64_t>(op.size());
   header.opHash = hashText(op);
@@ -134,8 +134,8 @@ printValues(const std::map<Key, std::vector<int64_t>> &ranksByKey,
   return text;
 }
 
-/// Where a value, the text of `print`, differs between the headers of `ranks`;
-/// empty: nowhere.
+/// Where a value, printed by `print`, differs between the headers of `ranks`;
+/// empty if nowhere.
 template <typename Print>
 static std::string findDifferent(const std::vector<Header> &headers,
                                  const std::vector<int64_t> &ranks,
@@ -152,7 +152,7 @@ static std::string findDifferent(const std::vector<Header> &headers,
   return printValues(ranksByValue, values);
 }
 
-/// Removes the words, separated by blanks, that all texts begin or end with.
+/// Removes the blank-separated words that all texts begin or end with.
 static void keepDifferentWords(std::vector<std::string> &texts) {
   auto split = [](const std::string &text) {
     std::vector<std::string_view> words;
@@ -187,7 +187,7 @@ static void keepDifferentWords(std::vector<std::string> &texts) {
     std::string text;
     for (size_t i = first; i + last < words.size(); ++i)
       text += (i == first ? "" : " ") + std::string(words[i]);
-    // Texts that are cut may differ in the rest alone.
+    // Truncated texts may differ only in the part that was cut off.
     shortened.push_back(!text.empty() ? text
                         : first == shortest && lists.front() == lists.back()
                             ? "another end of a long text"
@@ -196,7 +196,7 @@ static void keepDifferentWords(std::vector<std::string> &texts) {
   texts = std::move(shortened);
 }
 
-/// Where the texts of the op differ; empty: nowhere.
+/// Where the texts of the op differ; empty if nowhere.
 static std::string findDifferentOp(const std::vector<Header> &headers,
                                    const std::vector<int64_t> &ranks) {
   std::map<std::pair<uint64_t, std::string>, std::vector<int64_t>> ranksByOp;

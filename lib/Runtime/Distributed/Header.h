@@ -22,13 +22,13 @@ namespace bngrad::distributed {
 enum class Progress : int64_t {
   /// It waits for the result of the comparison.
   Comparing = 0,
-  /// Its all-reduce is under way.
+  /// Its all-reduce has begun.
   Started = 1,
   /// It has the sum, and has forgotten the rest of the header.
   Done = 2
 };
 
-/// The facts of a collective in one process, as they are sent.
+/// What one process knows of a collective, as it is sent.
 struct Header {
   /// The number of collectives that the process started before.
   int64_t index;
@@ -36,7 +36,7 @@ struct Header {
   int64_t dtype, count;
   int64_t gridRank, numAxes;
   int64_t gridShape[BNGRAD_MAX_GRID_RANK], axes[BNGRAD_MAX_GRID_RANK];
-  /// Of the whole text of the op, which is cut below.
+  /// The size of the whole text of the op, which `op` may truncate.
   int64_t opSize;
   uint64_t opHash;
   char op[1024];
@@ -58,8 +58,8 @@ int64_t getGridSize(const Header &header);
 /// The processes that share a sum with `rank`, ascending.
 std::vector<int64_t> getAxisGroup(const Header &header, int64_t rank);
 
-/// Why the headers of all processes, by rank, are not those of one collective;
-/// empty: they are.
+/// Why the headers of all processes, by rank, do not belong to one collective;
+/// empty if they do.
 std::string findDifference(const std::vector<Header> &headers);
 
 } // namespace bngrad::distributed

@@ -24,7 +24,7 @@ using namespace bngrad;
 using namespace bngrad::distributed;
 
 namespace {
-/// An MPI that a back end is for.
+/// An MPI for which there is a back end.
 struct KnownLibrary {
   const char *name, *path;
   /// SONAMEs of the MPI itself.
@@ -36,7 +36,7 @@ static constexpr KnownLibrary kLibraries[] = {
     {"openmpi", BNGRAD_OPENMPI_LIBRARY, {"libmpi.so.40", "libmpi.so.80"}},
     {"mpich", BNGRAD_MPICH_LIBRARY, {"libmpich.so.12", "libmpi.so.12"}}};
 
-/// The name of the MPI that the process has loaded; empty: none.
+/// The name of the MPI that the process has loaded; empty if none.
 static const char *findLoaded() {
   for (const KnownLibrary &known : kLibraries)
     for (const char *soname : known.sonames)
@@ -47,7 +47,7 @@ static const char *findLoaded() {
   return "";
 }
 
-/// The path of the library for `choice`; empty and a text: an error.
+/// The path of the library for `choice`; empty and a text on an error.
 static std::string findPath(const std::string &choice) {
   for (const KnownLibrary &known : kLibraries)
     if (choice == known.name)
@@ -64,9 +64,9 @@ static std::string findPath(const std::string &choice) {
   return "";
 }
 
-/// Loads the library at `path`; false and a text.
+/// Loads the library at `path`; false and a text on an error.
 static bool load(const std::string &path, Library &library) {
-  // Plugins of some builds of Open MPI look for its symbols.
+  // Global, as plugins of some builds of Open MPI look for its symbols.
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!handle) {
     fail("cannot load the back end: %s", dlerror());
@@ -91,7 +91,7 @@ static bool load(const std::string &path, Library &library) {
 }
 
 namespace {
-/// Ends the process if it lives longer than `seconds`.
+/// Ends the process if this object lives longer than `seconds`.
 class Watch {
 public:
   explicit Watch(double seconds) : thread([this, seconds] { run(seconds); }) {}
@@ -124,8 +124,8 @@ private:
 };
 } // namespace
 
-/// Initializes the MPI of `library`. That waits for all processes, in a call
-/// that nothing else can end.
+/// Initializes the MPI of `library`. The call waits for all processes and
+/// cannot be interrupted.
 static int initialize(const Library &library) {
   double timeout;
   if (int status = getTimeout(timeout))
@@ -154,7 +154,7 @@ Library *distributed::loadLibrary(std::string choice) {
   std::unique_ptr<Library> &library = libraries->byPath[path];
   if (library)
     return library.get();
-  // Two MPIs in one process fail in ways of their own.
+  // Two MPIs in one process fail in obscure ways.
   const char *loaded = findLoaded();
   for (const KnownLibrary &known : kLibraries)
     if (*loaded && choice == known.name && choice != loaded) {

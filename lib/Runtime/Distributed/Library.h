@@ -25,16 +25,16 @@ struct Library {
   std::mutex mutex;
 };
 
-/// Loads and initializes the back end `choice`: openmpi, mpich or a path;
-/// empty: that of the settings, or of the MPI that the process has loaded.
+/// Loads and initializes the back end `choice`: openmpi, mpich or a path. If
+/// empty, the settings or else the MPI that the process has loaded decide.
 ///
-/// Errors: null and a text.
+/// Errors: returns null and sets the text.
 Library *loadLibrary(std::string choice);
 
-/// While it exists, the calling thread may call a back end.
+/// While a scope exists, the calling thread may call the back end.
 class LibraryScope {
 public:
-  /// Errors: `status` is not 0, and there is a text.
+  /// On an error, `status` is nonzero and the text is set.
   explicit LibraryScope(Library &library);
 
   int status = 0;

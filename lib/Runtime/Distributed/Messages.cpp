@@ -16,7 +16,7 @@
 using namespace bngrad;
 using namespace bngrad::distributed;
 
-// All MPIs have tags up to 32767.
+// Every MPI supports tags up to 32767.
 static constexpr int64_t kHeaderTag = 1;
 static constexpr int64_t kReplyTag = 2;
 
@@ -35,7 +35,7 @@ void Messages::send(const Header &header) {
 }
 
 void Messages::send(const Reply &reply, int64_t rank) {
-  // Without the bytes after the text.
+  // Omit the bytes after the text.
   send(&reply, offsetof(Reply, text) + std::strlen(reply.text) + 1, rank,
        kReplyTag);
 }

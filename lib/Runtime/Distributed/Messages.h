@@ -25,9 +25,9 @@ struct Reply {
   enum class Kind : int64_t {
     /// The root compares headers, and asks for those that it does not have.
     Ask = 0,
-    /// They are those of one collective.
+    /// All headers belong to one collective.
     Agree = 1,
-    /// They are not, as the text says.
+    /// They do not; the text says why.
     Differ = 2
   };
   int64_t index;
@@ -46,18 +46,18 @@ public:
 
   void setCommunicator(bngradBackendHandle_t handle) { communicator = handle; }
 
-  /// Starts to send. An error is that of a process that is gone, which the
-  /// timeout reports.
+  /// Starts to send. Ignores errors: they mean that a process is gone, which
+  /// the timeout reports.
   void send(const Header &header);
   void send(const Reply &reply, int64_t rank);
 
-  /// Receives a message if there is one: of any process, or of the root.
+  /// Receives a message if there is one, from any process or from the root.
   ///
-  /// Errors: a text and another value than 0.
+  /// Errors: sets the text and returns nonzero.
   int receive(std::optional<Header> &header, int64_t &rank);
   int receive(std::optional<Reply> &reply);
 
-  /// Forgets the messages that were sent; false: some were not.
+  /// Forgets the messages that were sent; false if some were not.
   bool finishSends();
 
 private:

@@ -15,15 +15,15 @@
 
 namespace bngrad::distributed {
 
-/// The time since it was made, and pauses that grow with it.
+/// Measures the time since its creation, and pauses longer as it grows.
 class Pause {
 public:
   double getSeconds() const {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
-  /// Other processes may share the core: it yields at once, and sleeps after
-  /// the time that sums usually take.
+  /// Other processes may share the core, so it yields at first, and sleeps
+  /// after the time that an all-reduce usually takes.
   void wait() const {
     double seconds = getSeconds();
     if (seconds < 0.01)

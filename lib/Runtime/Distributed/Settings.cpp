@@ -22,7 +22,7 @@ using namespace bngrad;
 using namespace bngrad::distributed;
 
 static constexpr double kDefaultTimeout = 300;
-/// A year, so that sums of times stay in range.
+/// One year, so that sums of times stay in range.
 static constexpr double kMaxTimeout = 31536000;
 
 static std::atomic<double> timeout{0};

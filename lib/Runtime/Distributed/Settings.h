@@ -13,20 +13,20 @@
 
 namespace bngrad::distributed {
 
-/// The back end that the program, or else the environment, asks for;
-/// empty: none.
+/// The back end that the program, or else the environment, asks for; empty if
+/// neither does.
 std::string getBackendChoice();
 
 /// How long a wait may take, in seconds.
 ///
-/// Errors: a text and another value than 0 for BNGRAD_TIMEOUT.
+/// Errors: for a bad BNGRAD_TIMEOUT, sets the text and returns nonzero.
 int getTimeout(double &seconds);
 
 /// A number of seconds as text, such as `2.5 s`.
 std::string printSeconds(double seconds);
 
-/// Whether each all-reduce is a line on standard error, by
-/// BNGRAD_LOG_COLLECTIVES=1.
+/// Whether BNGRAD_LOG_COLLECTIVES=1 asks for a line on standard error for each
+/// all-reduce.
 bool isLogged();
 
 } // namespace bngrad::distributed

@@ -7,7 +7,7 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * Reads the environment variable BNGRAD_ISA for the ready kernels and for the
- * compiler. Needs libc alone.
+ * compiler. Needs only libc.
  */
 
 #ifndef BNGRAD_LIB_RUNTIME_KERNELS_INSTRUCTIONSET_H
@@ -24,12 +24,12 @@
 typedef struct {
   /* The value of BNGRAD_ISA. */
   const char *name;
-  /* What LLVM calls it: a CPU, and features to add, such as "+avx512bf16". */
+  /* LLVM's name for it: a CPU, and features to add, such as "+avx512bf16". */
   const char *cpu;
   const char *features;
 } bngradInstructionSet_t;
 
-/* Those of this architecture, the best first. The last entry is empty. */
+/* The sets of this architecture, the best first. The last entry is empty. */
 static const bngradInstructionSet_t bngradInstructionSets[] = {
 #define BNGRAD_ISA(name, cpu, kernels) {name, cpu, ""},
 #define BNGRAD_ISA_WITH(name, cpu, feature, kernels, bf16_kernels)             \
@@ -37,7 +37,7 @@ static const bngradInstructionSet_t bngradInstructionSets[] = {
 #include "InstructionSets.def"
     {NULL, NULL, NULL}};
 
-/* Whether this CPU has the entry `index` of that table. */
+/* Whether this CPU has entry `index` of that table. */
 static inline int bngradHasInstructionSet(size_t index) {
 #if defined(__x86_64__)
 #define BNGRAD_CPU_HAS(feature) (__builtin_cpu_supports(feature) != 0)
@@ -56,7 +56,7 @@ static inline int bngradHasInstructionSet(size_t index) {
 }
 
 /* Reads BNGRAD_ISA. Returns the index of the instruction set that it names; -1
- * if it is not set or empty; -2 and one line of `error` if it names none that
+ * if it is unset or empty; -2 and one line in `error` if it names none that
  * this CPU has. */
 static inline int bngradReadInstructionSet(char *error, size_t error_size) {
   const char *value = getenv("BNGRAD_ISA");

@@ -81,7 +81,7 @@
    WIDER(isa, inv_std),                                                        \
    {NARROW(isa, f32), NARROW(isa, f64)},                                       \
    {TABLE(isa, multiply_f32), TABLE(isa, multiply_f64)}},
-/* As bngradInstructionSets. */
+/* In the order of bngradInstructionSets. */
 static const bngradKernels_t all[] = {
 #define BNGRAD_ISA(name, cpu, isa) ISA(name, isa, isa)
 #define BNGRAD_ISA_WITH(name, cpu, feature, isa, bf16_isa)                     \

@@ -25,7 +25,7 @@ extern "C" {
 /* Names in the style of C. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-/* Returns 0. The workspace starts at a multiple of 64; `threads` null:
+/* Returns 0. The workspace starts at a multiple of 64; `threads` is null for
  * OpenMP's. */
 typedef int32_t (*bngradPackedFunction_t)(void *const *parameters,
                                           void *workspace,
@@ -37,9 +37,9 @@ typedef struct {
   size_t (*get_workspace_size)(void *const *parameters);
 } bngradKernel_t;
 
-/* The parameters of all are grad_output, input, scale, mean and inv_std, the
- * mask if there is one, for ELEMT the sums and the count, and the results of
- * the kind. Those that a result does not depend on are not read. */
+/* All kernels take grad_output, input, scale, mean and inv_std, the mask if
+ * there is one, for ELEMT the sums and the count, and then the results of
+ * the kind. They do not read parameters that no result depends on. */
 typedef enum {
 #define KERNEL(kind, ...) BNGRAD_KERNEL_##kind,
   BNGRAD_READY_KERNELS(KERNEL, unused)
@@ -53,13 +53,13 @@ typedef enum {
 typedef struct {
   /* Such as "x86-64-v3". */
   const char *isa;
-  /* By type of data, kind, whether data are of (outer, channels) or (outer,
+  /* By type of data, kind, whether data are (outer, channels) or (outer,
    * channels, inner), and whether there is a mask. Arithmetic and parameters
-   * are of f32, for data of f64 of that. */
+   * are f32, or f64 for f64 data. */
   bngradKernel_t kernels[BNGRAD_NUM_FLOATS][BNGRAD_NUM_KERNELS][2][2];
-  /* By whether arithmetic is of f64, and the type of the table; null: none. The
-   * parameters are source and destination, and for inv_std epsilon; the table
-   * of the caller's type may have a stride. */
+  /* By whether arithmetic is f64, and the type of the table; null if none. The
+   * parameters are source, destination and, for inv_std, epsilon; the table in
+   * the caller's type may have a stride. */
   bngradPackedFunction_t widen[2][BNGRAD_NUM_FLOATS];
   bngradPackedFunction_t inv_std[2][BNGRAD_NUM_FLOATS];
   bngradPackedFunction_t narrow[2][BNGRAD_NUM_FLOATS];
@@ -69,8 +69,8 @@ typedef struct {
 } bngradKernels_t;
 
 /* The kernels for the instruction set that BNGRAD_ISA names, or for the best
- * that this CPU has. Null and an empty `error`: there are none; null and one
- * line: BNGRAD_ISA names none that this CPU has. */
+ * that this CPU has. Returns null and an empty `error` if there are none, and
+ * null and one line if BNGRAD_ISA names none that this CPU has. */
 const bngradKernels_t *bngradGetKernels(char *error, size_t error_size);
 
 /* NOLINTEND(readability-identifier-naming) */

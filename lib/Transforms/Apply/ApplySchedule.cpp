@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A generic is checked before the first op is created, so that a refusal leaves
-// it whole.
+// All checks precede the first op that is created, so that a refusal leaves the
+// generics unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static FailureOr<bool> applyToGroup(RewriterBase &rewriter,
   return succeeded(emitVectorLoops(rewriter, group, schedule, reason));
 }
 
-/// Replaces `members`, of a group or of a version of one, by loops.
+/// Replaces `members`, a group or a version of one, by loops.
 static LogicalResult applySchedule(RewriterBase &rewriter, GroupMembers members,
                                    const DeviceOptions &device) {
   ScheduleAttr schedule = getSchedule(members.front());
@@ -121,8 +121,7 @@ struct BNGradApplySchedulePass
   }
 
   void runOnOperation() override {
-    // The generics of a region are a group; a generic outside of any is its
-    // own.
+    // The generics of a region form a group; one outside is its own group.
     llvm::MapVector<Operation *, GroupMembers> groups;
     WalkResult walk = getOperation().walk([&](linalg::GenericOp generic) {
       if (!getSchedule(generic))
@@ -174,6 +173,6 @@ struct BNGradApplySchedulePass
   }
 
 private:
-  CudaChip commonChip; // of the chips given
+  CudaChip commonChip; // shared by the given chips
 };
 } // namespace

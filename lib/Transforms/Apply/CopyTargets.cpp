@@ -19,17 +19,17 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// A temporary and its way into the target of a copy.
+/// The ops that carry a temporary to the target of a copy.
 struct Detour {
   memref::AllocOp temporary;
   memref::CopyOp copy;
   SmallVector<Operation *> deallocs;
-  Operation *first = nullptr; // in the block of all of them: the first user
+  Operation *first = nullptr; // the first user, in the block of all
 };
 } // namespace
 
 /// The detour of the values written to `output`, if all its ops are in one
-/// block and the copy is the last.
+/// block and the copy comes last.
 static std::optional<Detour> findDetour(Value output,
                                         ArrayRef<linalg::GenericOp> members) {
   Detour detour;
@@ -60,15 +60,15 @@ static std::optional<Detour> findDetour(Value output,
   return detour.copy ? std::optional(detour) : std::nullopt;
 }
 
-/// True if `memory`, which is no view, differs from all other such memory.
+/// True if `memory`, which is not a view, overlaps no other such memory.
 static bool isDistinct(Value memory) {
   if (auto argument = dyn_cast<BlockArgument>(memory))
     return isa<func::FuncOp>(argument.getOwner()->getParentOp());
   return isa<memref::AllocOp, memref::GetGlobalOp>(memory.getDefiningOp());
 }
 
-/// True if nothing from `detour.first` to the copy can tell that the target is
-/// written before.
+/// True if nothing from `detour.first` to the copy can observe that the target
+/// is written early.
 static bool isUntouched(const Detour &detour) {
   memref::CopyOp copy = detour.copy;
   Value target = copy.getTarget(), memory = getMemory(target);

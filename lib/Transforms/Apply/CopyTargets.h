@@ -16,7 +16,7 @@ namespace mlir::bngrad {
 /// Makes `members`, the generics of a group, write per-channel results directly
 /// to the targets of copies instead of to temporaries. Bufferization creates
 /// such copies for all but one of several results that are parts of one tensor.
-/// Results with an element per iteration keep their temporaries, which are
+/// Results with one element per iteration keep their temporaries, which are
 /// dense.
 void writeToCopyTargets(RewriterBase &rewriter,
                         ArrayRef<linalg::GenericOp> members);

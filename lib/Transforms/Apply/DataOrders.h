@@ -13,18 +13,18 @@
 
 namespace mlir::bngrad {
 
-/// The orders in which dense data may lie in memory, row-major first. Each
-/// lists the loops from the slowest to the fastest.
+/// The possible orders of dense data in memory, row-major first. Each lists the
+/// loops from the slowest to the fastest.
 SmallVector<SmallVector<int64_t>> getOrders(const ScheduledGroup &group);
 
-/// Neighbouring loops of a kind (feature or not) in `order`, by their positions
-/// in it.
+/// Adjacent loops of a kind (feature or not) in `order`, by their positions in
+/// it.
 SmallVector<ReassociationIndices> getRowLoops(const ScheduledGroup &group,
                                               ArrayRef<int64_t> order);
 
-/// Whether there are loops with vectors for data in `order` whose rows are
-/// contiguous, and `rowLoops`, the result of getRowLoops, may be merged: no
-/// operand but the data is indexed by several of them.
+/// Whether there are vector loops for data in `order` with contiguous rows, and
+/// `rowLoops`, the result of getRowLoops, can be merged: only data are indexed
+/// by several of them.
 bool mayMergeRows(const ScheduledGroup &group, ArrayRef<int64_t> order,
                   ArrayRef<ReassociationIndices> rowLoops);
 

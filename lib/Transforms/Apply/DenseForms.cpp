@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes that copies are aligned to: a cache line.
+/// The alignment of copies in bytes: a cache line.
 static constexpr int64_t kAlignment = 64;
 
 static bool areOnMemRefs(const GroupMembers &members) {
@@ -45,8 +45,8 @@ static bool isDense(Value memref) {
   return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
 }
 
-/// The memrefs with an element per iteration, or nothing if one is read in
-/// another order than that of the loops, or by the channel, too.
+/// The memrefs with one element per iteration, or nothing if one of them is
+/// also read per channel, or not in the order of the loops.
 static std::optional<llvm::SetVector<Value>>
 getData(const ScheduledGroup &group) {
   llvm::SetVector<Value> data;
@@ -85,7 +85,7 @@ static bool hasWholeBytes(Value memref) {
 }
 
 /// Whether only generics of `region` use `memref` in it, so that data in
-/// another order, or a copy, may take its place.
+/// another order, or a copy, can replace it.
 static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
   return llvm::all_of(memref.getUsers(), [&](Operation *user) {
     return !region->isProperAncestor(user) || isa<linalg::GenericOp>(user);
@@ -100,21 +100,21 @@ public:
                   const ScheduledGroup &group,
                   const llvm::SetVector<Value> &memrefs);
 
-  /// As versionByStrides, of which `members` are the generics of the region.
+  /// Like versionByStrides; `members` are the generics of the region.
   FailureOr<SmallVector<GroupMembers>> build(const GroupMembers &members);
 
 private:
   using Order = ArrayRef<int64_t>;
   using MakeVersion = function_ref<LogicalResult()>;
-  /// By number of the data.
+  /// By the number of the data.
   using MergedData = SmallVector<MergedDims>;
 
   // Versions.
-  /// Emits the version that `make` adds, chosen if `test` holds, and goes to
-  /// the other case. True if there is none.
+  /// Emits the version that `make` adds, which runs if `test` holds, and moves
+  /// to the else case. True if there is no such case.
   FailureOr<bool> addVersion(Value test, MakeVersion make);
-  /// Adds a clone of the region for data that are dense in `order`, and start
-  /// at `starts`.
+  /// Adds a clone of the region for data that are dense in `order` and start at
+  /// `starts`.
   LogicalResult addDense(Order order, ArrayRef<DataBytes> starts);
   LogicalResult addWithRows(Order order,
                             ArrayRef<ReassociationIndices> mergedLoops,
@@ -125,7 +125,7 @@ private:
                              Order dataOrder);
 
   // Dense data.
-  /// An i1: all data are dense in `order`.
+  /// An i1: whether all data are dense in `order`.
   Value areDense(Order order);
   FailureOr<bool> versionDense(Order order);
 
@@ -138,14 +138,14 @@ private:
 
   // Other data.
   LogicalResult versionPacked(CpuSchedule schedule);
-  /// A version for each order, of which `chosen` is the number.
+  /// Adds a version for each order; `chosen` is the number of the one to run.
   LogicalResult addDenseInChosen(Value chosen, ArrayRef<DataBytes> starts);
-  /// The number of the order that most data are dense in.
+  /// The number of the order in which most data are dense.
   Value chooseOrder();
   Value isDenseInChosen(const StridedData &strided, Value chosen);
   struct Packed {
     DataBytes start;    // of the data, or of the copy
-    Value isCopy, copy; // null: the data are dense
+    Value isCopy, copy; // null if the data are dense
   };
   bool mayPack();
   Packed pack(const StridedData &strided, Value chosen);
@@ -170,12 +170,12 @@ private:
   Location loc;
   const ScheduledGroup &group;
   SmallVector<StridedData> data;
-  /// Whether dense data are allocated in the region; their sizes are not known
-  /// before.
+  /// Whether dense data are allocated in the region, so that their sizes are
+  /// unknown before it.
   bool hasInside = false;
-  /// Those that data may be dense in, row-major first.
+  /// The orders in which data may be dense, row-major first.
   SmallVector<SmallVector<int64_t>> orders;
-  Value isStreamed; // an i1: copies are
+  Value isStreamed; // an i1: whether copies are
   SmallVector<GroupMembers> versions;
 };
 } // namespace
@@ -300,7 +300,7 @@ FailureOr<bool> RegionVersioner::versionDense(Order order) {
 // Contiguous rows
 //===----------------------------------------------------------------------===//
 
-/// The test and the dims of all data for innermost channels: [N, C].
+/// Returns the test for innermost channels, and the dims of all data: [N, C].
 Value RegionVersioner::mergeOuterLoops(
     Order order, ArrayRef<ReassociationIndices> mergedLoops,
     MergedData &merged) {
@@ -312,9 +312,9 @@ Value RegionVersioner::mergeOuterLoops(
   return test;
 }
 
-/// The same for other orders: [N, C, S] or [C, S]. Loops are kept; where those
-/// of `rowLoops` can be merged in all data, the last has all of their
-/// iterations and the others one.
+/// The same for other orders: [N, C, S] or [C, S]. Keeps all loops: if the
+/// loops of `rowLoops` can be merged in all data, the last one gets all their
+/// iterations and the others get one.
 Value RegionVersioner::mergeRowLoops(Order order,
                                      const ReassociationIndices &rowLoops,
                                      MergedData &merged) {
@@ -356,7 +356,7 @@ FailureOr<bool> RegionVersioner::versionWithRows(Order order) {
     for (int64_t position : llvm::seq<int64_t>(order.size()))
       loops.push_back({position});
   }
-  // Dense data have versions of their own.
+  // Dense data have separate versions.
   for (Order dense : orders)
     test = index().bitAnd(test, negate(rewriter, areDense(dense)));
   return addVersion(test, [&] { return addWithRows(order, loops, merged); });
@@ -422,8 +422,8 @@ void RegionVersioner::emitIf(Value condition,
   });
 }
 
-/// Whether copies can take the place of the data: nothing but the generics uses
-/// these, and reads results as other views of their memory.
+/// Whether copies can replace the data: only the generics use the data, and
+/// none reads results through other views of their memory.
 bool RegionVersioner::mayPack() {
   auto isAnotherView = [](Value value, Value memref) {
     auto other = dyn_cast<MemrefValue>(value);
@@ -445,7 +445,7 @@ bool RegionVersioner::mayPack() {
 }
 
 /// Copies `strided` unless it is dense in the chosen order. Its size is known
-/// where the function starts, so that the copy lies in the workspace.
+/// at the start of the function, so the copy is in the workspace.
 RegionVersioner::Packed RegionVersioner::pack(const StridedData &strided,
                                               Value chosen) {
   Packed packed;
@@ -535,7 +535,7 @@ RegionVersioner::build(const GroupMembers &members) {
       return failure();
     hasLast = *isLast;
   }
-  // The outer dims of rows may come in any order.
+  // The outer dims of rows may be in any order.
   llvm::SmallSet<int64_t, 4> lastLoops;
   for (const SmallVector<int64_t> &order : getOrders(group)) {
     if (hasLast || !isVectorized)
@@ -576,7 +576,7 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
     return unversioned;
   }
   std::optional<llvm::SetVector<Value>> data = getData(*group);
-  // Strides are read before the region, where its own views do not exist yet.
+  // Strides are read before the region, where its views do not exist yet.
   auto isStridedInside = [&](Value memref) {
     return !isDense(memref) &&
            region.getRegion().isAncestor(memref.getParentRegion());

@@ -13,18 +13,18 @@
 
 namespace mlir::bngrad {
 
-/// Data with strides may be dense all the same, in row-major order or in
-/// another (channels-last data viewed as NCHW). Where `members`, which lie in
-/// one `scf.execute_region`, have such operands, makes a version of the region
-/// for each order whose test does not fail at compile time; one is chosen at
-/// run time by the strides. In it the data are memrefs of identity layout and
-/// the loops follow their order in memory.
+/// Data with strides may still be dense, in row-major order or in another
+/// (channels-last data viewed as NCHW). If `members`, in one
+/// `scf.execute_region`, have such operands, makes a version of the region for
+/// each order whose test does not fail at compile time; at run time, the
+/// strides choose one. In it the data are memrefs of identity layout, and the
+/// loops follow their order in memory.
 ///
-/// Parts of dense data, such as some channels of it, are not dense, but their
+/// Parts of dense data, such as some of the channels, are not dense, but their
 /// rows are contiguous. For a CPU and one feature loop, a version for each
-/// order takes such data: [N, C, S] or [N, C], as memrefs with strides of
-/// which the last is 1. The last version takes any strides: that with vectors
-/// by dense copies.
+/// order handles such data, [N, C, S] or [N, C], as memrefs whose last stride
+/// is 1. The last version handles any strides; with vectors, it makes dense
+/// copies.
 ///
 /// Returns the members of every version; just `members` if the data are dense
 /// or cannot be versioned.

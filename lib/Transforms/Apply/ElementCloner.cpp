@@ -28,7 +28,7 @@ Value mlir::bngrad::broadcastTo(OpBuilder &b, Location loc, Value value,
 bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
   return llvm::all_of(generic.getBody()->without_terminator(),
                       [](Operation &op) {
-                        // Lanes that are masked off are computed, too.
+                        // Masked-off lanes are computed, too.
                         return isa<linalg::IndexOp>(op) ||
                                (op.getNumOperands() == 0 &&
                                 op.hasTrait<OpTrait::ConstantLike>()) ||
@@ -37,8 +37,8 @@ bool mlir::bngrad::isVectorizable(linalg::GenericOp generic) {
                       });
 }
 
-/// A fence after the load of `value`: x86 would turn a select of it into a
-/// masked load, which waits for the condition.
+/// Adds a fence after the load of `value`: the x86 back end would turn a select
+/// of it into a masked load, which waits for the condition.
 static Value fenceLoad(OpBuilder &b, Value value) {
   Operation *def = value.getDefiningOp();
   if (auto extend = dyn_cast_or_null<arith::ExtFOp>(def))
@@ -54,7 +54,7 @@ static Value fenceLoad(OpBuilder &b, Value value) {
 }
 
 /// Drops fast-math flags, so that LLVM computes all elements alike, including
-/// those in the remainder of a loop.
+/// the remainder of a loop.
 static void computeAsWritten(Operation *op) {
   auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(op);
   if (!arithmetic || !arithmetic.getFastMathFlagsAttr() ||
@@ -66,7 +66,7 @@ static void computeAsWritten(Operation *op) {
                                             arith::FastMathFlags::none));
 }
 
-/// Clones `op`, on vectors if it takes one.
+/// Clones `op`, on vectors if it has a vector operand.
 static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
                     int64_t lanes) {
   bool takesVector = llvm::any_of(op.getOperands(), [&](Value operand) {
@@ -98,8 +98,8 @@ static void cloneOp(OpBuilder &b, Operation &op, IRMapping &mapping,
   mapping.map(op.getResults(), clone->getResults());
 }
 
-/// The product, of one use, that `op` may be fused with; null: none. Which one
-/// depends on the body alone, so that all clones of it round alike.
+/// The product with a single use that may be fused into `op`; null if none. The
+/// choice depends only on the body, so that all its clones round alike.
 static arith::MulFOp getFusedProduct(Operation &op) {
   auto allows = [](auto arithmetic) {
     return bitEnumContainsAll(arithmetic.getFastmath(),
@@ -183,7 +183,7 @@ SmallVector<Value> mlir::bngrad::applyMap(OpBuilder &b, Location loc,
       indices.push_back(ivs[dim.getPosition()]);
       continue;
     }
-    // Loops that the expression leaves out may be missing.
+    // Loops that the expression does not use may be missing.
     SmallVector<Value> operands(ivs);
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     for (Value &operand : operands)
@@ -209,7 +209,7 @@ void ElementCloner::load(OpBuilder &b, ArrayRef<Value> ivs) {
         llvm::all_of(llvm::seq<unsigned>(map.getNumDims()), [&](unsigned dim) {
           return ivs[dim] || !map.isFunctionOfDim(dim);
         });
-    // An output may be written by the loops that are still missing.
+    // The missing loops may still write an output.
     bool waitsForLoops =
         generic.isDpsInit(&operand) && llvm::is_contained(ivs, Value());
     if (isReady && !waitsForLoops)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The loops around it are a schedule's; this is the one place that knows how an
-// element of a linalg.generic, or a vector of them, is computed.
+// Schedules emit the loops; only this file knows how to compute an element of a
+// linalg.generic, or a vector of elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,18 @@ namespace mlir::bngrad {
 
 /// Reads the arguments of a generic's body, as scalars or vectors.
 struct ElementReader {
-  /// The value of a used block argument, which may be extended already where
-  /// only extensions use it; null: ops that depend on it are not cloned.
+  /// The value of a used block argument; it may already be extended if only
+  /// extensions use it. If null, ops that depend on it are not cloned.
   function_ref<Value(OpBuilder &, OpOperand &)> readOperand;
   /// The index of a loop.
   function_ref<Value(OpBuilder &, unsigned)> readIndex;
 };
 
 /// Clones the body of `generic` without its terminator. An op with an operand
-/// that is a vector of `lanes` elements becomes that op on vectors; the others
+/// that is a vector of `lanes` elements becomes that op on vectors; other ops
 /// stay scalar. With `fma`, a sum or difference of a product becomes one fused
-/// operation if both allow it. Returns the mapping from
-/// the body's values to the clones.
+/// operation if both allow it. Returns the mapping from the body's values to
+/// the clones.
 ///
 /// Errors: none; vectors need `isVectorizable`.
 IRMapping cloneElement(OpBuilder &b, linalg::GenericOp generic,
@@ -46,33 +46,33 @@ bool isVectorizable(linalg::GenericOp generic);
 Value broadcastTo(OpBuilder &b, Location loc, Value value, int64_t lanes);
 
 /// The indices of an operand that is read by `map` in loops with indices `ivs`;
-/// those of loops that the map leaves out may be null.
+/// indices of loops that the map does not use may be null.
 SmallVector<Value> applyMap(OpBuilder &b, Location loc, AffineMap map,
                             ArrayRef<Value> ivs);
 
 /// Loads and stores of scalar loops.
 ///
 /// Shapes: `ivs` holds one index per loop of the generic; a null index means
-/// that its loop is not there yet.
+/// that its loop does not exist yet.
 class ElementCloner {
 public:
   explicit ElementCloner(linalg::GenericOp generic)
       : generic(generic), args(generic.getBody()->getNumArguments()),
         unread(args.size()) {}
 
-  /// Loads every operand that depends on no missing loop, once; inner loops
+  /// Loads once every operand that depends on no missing loop; inner loops
   /// reuse the loads of outer ones.
   void load(OpBuilder &b, ArrayRef<Value> ivs);
 
-  /// The element of output `i`, indexed by loops that are all there.
+  /// The element of output `i`, all of whose loops must exist.
   Value loadOutput(OpBuilder &b, ArrayRef<Value> ivs, unsigned i);
 
-  /// Leaves out output `i` and the ops that depend on it: schedules add the
-  /// sums.
+  /// Leaves out output `i` and the ops that depend on it, as schedules add up
+  /// the sums.
   void leaveOutOutput(unsigned i) { unread.set(generic.getNumDpsInputs() + i); }
 
-  /// Clones the body without its terminator; all loops must be there. Returns
-  /// the mapping from the body's values to the clones.
+  /// Clones the body without its terminator; all loops must exist. Returns the
+  /// mapping from the body's values to the clones.
   IRMapping clone(OpBuilder &b, ArrayRef<Value> ivs);
 
   /// Stores `value` to the element of output `i`.

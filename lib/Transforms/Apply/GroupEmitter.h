@@ -19,17 +19,18 @@ namespace mlir::bngrad {
 /// The elements of `values` that belong to `loops`; `values` has one per loop.
 SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 
-/// `memref` if vectors of its elements can be loaded and stored; one of i1 as
-/// one of i8, its storage type: a vector of i1 would be loaded as bits.
+/// `memref` itself if vectors of its elements can be loaded and stored. A
+/// memref of i1 is cast to i8, its storage type, as a vector of i1 would be
+/// loaded as bits.
 Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
-/// One of two bodies. No op is created for a condition that is a constant.
+/// Emits one of two bodies. Creates no op for a constant condition.
 void emitIf(OpBuilder &b, Location loc, Value condition,
             function_ref<void(OpBuilder &)> thenBody,
             function_ref<void(OpBuilder &)> elseBody);
 
-/// A group on memrefs, and the code that every schedule has
-/// in common: guards, index arithmetic, pairs of sums, per-channel generics.
+/// A group on memrefs, and the code that all schedules have in common: guards,
+/// index arithmetic, pairs of sums, per-channel generics.
 class GroupEmitter {
 public:
   /// Emits the sizes of the loops at the insertion point of `b`, which must
@@ -45,11 +46,11 @@ protected:
     return at(b).constant(value);
   }
 
-  /// Guards. No op is created for a condition that is a constant.
+  /// Emits a guard. Creates no op for a constant condition.
   void emitIf(OpBuilder &b, Value condition, Body thenBody) const;
   void emitIf(OpBuilder &b, Value condition, Body thenBody,
               Body elseBody) const;
-  /// The results of `thenBody` where `condition` holds, else `otherwise`.
+  /// The results of `thenBody` if `condition` holds, else `otherwise`.
   SmallVector<Value> emitIf(OpBuilder &b, Value condition, ValuesBody thenBody,
                             ValueRange otherwise) const;
 

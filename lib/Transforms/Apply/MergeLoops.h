@@ -16,13 +16,13 @@ namespace mlir::bngrad {
 /// Makes generics with merged loops.
 class LoopMerger {
 public:
-  /// `dataViews`: by data operand, the memref with a dim for each merged loop
-  /// that replaces it. Other operands are collapsed.
+  /// `dataViews` maps each data operand to the memref that replaces it, with a
+  /// dim for each merged loop. Other operands are collapsed.
   explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
   LoopMerger(RewriterBase &rewriter, DenseMap<Value, Value> dataViews)
       : rewriter(rewriter), dataViews(std::move(dataViews)) {}
 
-  /// `generic` with merged loops, in its place.
+  /// Replaces `generic` by one with merged loops.
   linalg::GenericOp merge(linalg::GenericOp generic,
                           ArrayRef<ReassociationIndices> mergedLoops);
 
@@ -36,13 +36,13 @@ private:
 
   RewriterBase &rewriter;
   DenseMap<Value, Value> dataViews;
-  // By source and type: readers of the same data see the same value.
+  // By source and type, so that readers of the same data see the same value.
   DenseMap<std::pair<Value, Type>, Value> views;
 };
 
-/// Merges adjacent loops where every operand of `group` allows it, so that
-/// dense NCHW data have three loops and NHWC data two, and updates `group`.
-/// Operands that were the same value still are. Tensors are unchanged.
+/// Merges adjacent loops if every operand of `group` allows it, so that dense
+/// NCHW data have three loops and NHWC data two, and updates `group`. Equal
+/// operands remain equal. Tensors are unchanged.
 void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
 
 } // namespace mlir::bngrad

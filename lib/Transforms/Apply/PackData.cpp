@@ -21,14 +21,13 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Elements of a block along the fastest dim of the other side, and along that
-/// of the copy.
+/// Elements of a block along the fastest dim of the other side, and along the
+/// fastest dim of the copy.
 static constexpr int64_t kBlockElements[] = {256, 64};
-/// Blocks of streaming stores that are followed by a fence, which waits for
-/// them.
+/// A fence follows this many blocks of streaming stores and waits for them.
 static constexpr int64_t kBlocksOfFence = 4;
-/// A cache line, and the part of a register that vectors are interleaved in by
-/// one instruction, in bytes.
+/// A cache line, and the part of a register within which one instruction
+/// interleaves vectors, in bytes.
 static constexpr int64_t kLineBytes = 64, kPartBytes = 16,
                          kPartsOfLine = kLineBytes / kPartBytes;
 
@@ -45,10 +44,10 @@ DataUse DataUse::get(const ScheduledGroup &group, Value memref) {
 }
 
 namespace {
-/// A copy in blocks of two dims, so that whole lines of both sides are used
-/// whichever of the dims is the fastest in memory: the last dim, and the last
-/// of the other kind (a feature or not). Where each side has another fastest
-/// dim, vectors are transposed in registers.
+/// A copy in blocks of two dims: the last dim, and the last dim of the other
+/// kind (feature or not). So both sides use whole lines whichever of the dims
+/// is the fastest in memory. If the fastest dims differ, vectors are transposed
+/// in registers.
 class BlockedCopy {
 public:
   BlockedCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
@@ -61,7 +60,7 @@ private:
     Value address;            // of the first element
     SmallVector<Value> steps; // from an element to the next, by dim
   };
-  /// Elements of two dims, of which the second is the faster in `to`.
+  /// Elements of two dims; the second is the faster one in `to`.
   struct Plane {
     std::array<Value, 2> sizes, from, to; // the steps
     Value fromAddress, toAddress;
@@ -70,15 +69,15 @@ private:
 
   IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
   Side getSide(OpBuilder &b, Value memref) const;
-  /// Makes the dims of the kind of `last` and next to it one, where both sides
-  /// allow it: `last` has all of the elements, and the others have one.
+  /// Merges `last` with the adjacent dims of its kind if both sides allow it:
+  /// `last` gets all elements, and the others get one.
   void mergeInto(OpBuilder &b, unsigned last, const ScheduledGroup &group);
   Value hasWholeLines(OpBuilder &b) const;
-  /// An i1: `step` is that of the fastest dim of a side.
+  /// An i1: whether `step` is the step of the fastest dim of a side.
   Value isFastest(OpBuilder &b, Value step) const {
     return at(b).compare(arith::CmpIPredicate::eq, step, width);
   }
-  /// The values of `other` and of `inner`, that of the faster in `to` last.
+  /// The values of `other` and of `inner`; the faster dim in `to` comes last.
   std::array<Value, 2> inOrder(OpBuilder &b, Value ofOther,
                                Value ofInner) const {
     return {at(b).select(isReversed, ofInner, ofOther),
@@ -88,16 +87,16 @@ private:
                function_ref<void(OpBuilder &, Value)> body) const;
   void emitBlock(OpBuilder &b, Value number) const;
   void emitPlane(OpBuilder &b, const Plane &plane) const;
-  /// Elements that are contiguous on both sides.
+  /// Copies elements that are contiguous on both sides.
   void emitRows(OpBuilder &b, const Plane &plane) const;
   void emitScalars(OpBuilder &b, const Plane &plane, Positions first) const;
-  /// Transposes the elements from `first` to `end` in registers, those of a
-  /// part by those of `parts` at once.
+  /// Transposes the elements from `first` to `end` in registers, `parts` times
+  /// the elements of a part at once.
   void emitTiles(OpBuilder &b, const Plane &plane, Positions first,
                  Positions end, int64_t parts) const;
   void emitTile(OpBuilder &b, const Plane &plane, Positions first,
                 int64_t parts) const;
-  /// A vector of `count` parts, which are `step` bytes from each other.
+  /// A vector of `count` parts that are `step` bytes apart.
   Value loadParts(OpBuilder &b, Value address, Value step, int64_t count) const;
   void storeVectors(OpBuilder &b, const Plane &plane, Positions first,
                     ArrayRef<Value> vectors, bool isStreaming) const;
@@ -111,7 +110,7 @@ private:
   Side from, to;
   SmallVector<Value> sizes;
   unsigned inner, other;      // the dims of a block
-  Value isReversed;           // an i1: `other` is the faster dim in `to`
+  Value isReversed;           // an i1: whether `other` is faster in `to`
   SmallVector<Value> extents; // of a block, by dim
   SmallVector<Value> counts;  // of blocks, by dim
   int64_t partElements;
@@ -152,7 +151,7 @@ void BlockedCopy::mergeInto(OpBuilder &b, unsigned last,
   }
 }
 
-/// An i1: the lines of `to` start where those of a tile do.
+/// An i1: whether the lines of `to` start where the lines of a tile start.
 Value BlockedCopy::hasWholeLines(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
@@ -244,7 +243,7 @@ void BlockedCopy::emitRows(OpBuilder &b, const Plane &plane) const {
           });
 }
 
-/// Stores to neighbours follow one another.
+/// Stores to adjacent elements follow one another.
 void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
                               Positions first) const {
   Value one = at(b).constant(1);
@@ -266,8 +265,8 @@ void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
   });
 }
 
-/// Transposes each part of `given`, which are as many as its elements. Each
-/// step moves a bit of the number of a vector to that of an element.
+/// Transposes each part of `given`, which has as many vectors as a part has
+/// elements. Each step moves a bit of a vector's number to an element's number.
 static SmallVector<Value> transposeParts(OpBuilder &b, Location loc,
                                          ArrayRef<Value> given) {
   int64_t count = given.size();
@@ -319,7 +318,7 @@ Value BlockedCopy::loadParts(OpBuilder &b, Value address, Value step,
 
 void BlockedCopy::emitTile(OpBuilder &b, const Plane &plane, Positions first,
                            int64_t parts) const {
-  // A part of each vector is of a row, and in the end of a column.
+  // Each part of a vector comes from a row, and ends up as part of a column.
   SmallVector<Value> vectors;
   Value address = getAddress(b, plane.fromAddress, plane.from, first);
   Value stepOfParts = at(b).mul(plane.from[1], at(b).constant(partElements));
@@ -391,7 +390,7 @@ void BlockedCopy::emitBlock(OpBuilder &b, Value number) const {
       [&](OpBuilder &nested) { emitPlane(nested, plane); });
 }
 
-/// A small copy is one iteration of the parallel loop.
+/// A small copy takes one iteration of the parallel loop.
 void BlockedCopy::emit(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value zero = index.constant(0), one = index.constant(1);

@@ -23,12 +23,12 @@ struct DataUse {
   static DataUse get(const ScheduledGroup &group, Value memref);
 };
 
-/// An i1: copies of data of a group, of `bytes` in all, are streamed, as are
-/// the results of `schedule`.
+/// An i1: whether copies of a group's data, `bytes` in all, are streamed, by
+/// the same rule as the results of `schedule`.
 Value areCopiesStreamed(OpBuilder &b, Location loc, CpuSchedule schedule,
                         Value bytes);
 
-/// Copies `from` to `to`, data of `group` of the same sizes with any strides.
+/// Copies `from` to `to`, data of `group` with the same sizes and any strides.
 /// If `isStreamed`, an i1, whole lines are stored past the caches.
 void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
               Value from, Value to, Value isStreamed);

@@ -31,7 +31,7 @@ void mlir::bngrad::addCudaApplyPasses(OpPassManager &pm, StringRef chip,
   options.chip = chip.str();
   options.deviceArguments = deviceArguments;
   pm.addNestedPass<func::FuncOp>(createBNGradApplySchedulePass(options));
-  // Strided copies on the host would be calls of MLIR's library.
+  // Strided copies on the host would become calls of MLIR's library.
   pm.addNestedPass<func::FuncOp>(createBNGradExpandCopiesPass());
   pm.addNestedPass<func::FuncOp>(createBNGradLinalgToLoopsPass());
   pm.addPass(createCanonicalizerPass());

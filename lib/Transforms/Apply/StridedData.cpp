@@ -41,8 +41,8 @@ int64_t StridedData::getElementBytes() const {
   return llvm::divideCeil(getType().getElementTypeBitWidth(), 8);
 }
 
-/// Elements from the first to the last in memory. Those before the first, which
-/// negative strides reach, do not count.
+/// The number of elements from the first to the last in memory, without those
+/// before the first, which negative strides reach.
 static Value getExtent(OpBuilder &b, Location loc, const DataDims &dims) {
   IndexBuilder index = {b, loc};
   Value extent = index.constant(1);
@@ -141,7 +141,7 @@ Value StridedData::getByteCount(OpBuilder &b, Location loc) const {
   return index.mul(index.product(sizes), index.constant(getElementBytes()));
 }
 
-/// memref.view is the op that gives an identity layout at an offset.
+/// Uses memref.view, which gives an identity layout at an offset.
 Value StridedData::getView(OpBuilder &b, Location loc, DataBytes start,
                            ArrayRef<int64_t> shape,
                            ArrayRef<Value> viewSizes) const {

@@ -31,7 +31,7 @@ struct DataDims {
   SmallVector<Value> sizes, strides;
 };
 
-/// Those by merged loop, if `isPossible`, an i1.
+/// The sizes and strides by merged loop, valid if `isPossible`, an i1.
 struct MergedDims : DataDims {
   Value isPossible;
 };
@@ -45,17 +45,17 @@ struct StridedData : DataDims {
   static StridedData get(OpBuilder &b, Location loc, Value memref);
 
   MemRefType getType() const { return cast<MemRefType>(memref.getType()); }
-  /// Dense by type.
+  /// Whether the type is dense.
   bool isDense() const { return getType().getLayout().isIdentity(); }
-  /// An i1: the strides are those of dense data in `order`. That of a dim of
-  /// one element does not matter.
+  /// An i1: whether the strides are those of dense data in `order`. The stride
+  /// of a dim of one element does not matter.
   Value isDenseIn(OpBuilder &b, Location loc, ArrayRef<int64_t> order) const;
   /// The strides, by dim, that dense data in `order` would have.
   SmallVector<Value> getDenseStrides(OpBuilder &b, Location loc,
                                      ArrayRef<int64_t> order) const;
-  /// Merges the dims in `order` whose positions in it are those of
-  /// `mergedLoops`. The strides of dims of one element do not matter; the last
-  /// merged dim must have a stride of 1.
+  /// Merges the dims at the positions `mergedLoops` in `order`. The strides of
+  /// dims of one element do not matter; the last merged dim must have a stride
+  /// of 1.
   MergedDims mergeDims(OpBuilder &b, Location loc, ArrayRef<int64_t> order,
                        ArrayRef<ReassociationIndices> mergedLoops) const;
 

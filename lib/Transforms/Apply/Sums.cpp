@@ -35,7 +35,7 @@ SmallVector<Value> mlir::bngrad::addCompensated(OpBuilder &b, Location loc,
                                                 ValueRange addends) {
   SmallVector<Value> results;
   for (auto [i, addend] : llvm::enumerate(addends)) {
-    // Zero and an addend: no error, and no negative zero.
+    // Adding to zero has no error, and gives no negative zero.
     if (matchPattern(sums[2 * i], m_PosZeroFloat()) &&
         matchPattern(sums[2 * i + 1], m_PosZeroFloat())) {
       results.push_back(
@@ -43,11 +43,11 @@ SmallVector<Value> mlir::bngrad::addCompensated(OpBuilder &b, Location loc,
       results.push_back(sums[2 * i + 1]);
       continue;
     }
-    // The error so far joins the next addend: summed on its own it would be a
-    // long sum of rounding errors that need not be independent.
+    // Add the error so far to the next addend: summed separately, it would be a
+    // long sum of rounding errors that may be dependent.
     Value joined = arith::AddFOp::create(b, loc, addend, sums[2 * i + 1]);
     auto [sum, error] = addExactly(b, loc, sums[2 * i], joined);
-    // An infinite sum has no error to speak of: infinity less infinity.
+    // The error of an infinite sum is meaningless: infinity less infinity.
     Value isNaN =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, error, error);
     Value zero =

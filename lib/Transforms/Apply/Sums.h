@@ -14,7 +14,8 @@
 namespace mlir::bngrad {
 
 /// Adds `addends` to the pairs (sum, error) in `sums`, of floats or vectors of
-/// them: exactly, but for one rounding where the error so far joins the addend.
+/// them: exactly, except for one rounding when the error so far is added to the
+/// addend.
 ///
 /// Source: docs/numerics.md, section 4.
 SmallVector<Value> addCompensated(OpBuilder &b, Location loc, ValueRange sums,

@@ -22,10 +22,10 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
-  // After fusion and grouping, so that a call stands between what they make.
+  // Runs after fusion and grouping, so that calls stay between their results.
   pm.addPass(createBNGradCollectivesToRuntimePass());
   pm.addNestedPass<func::FuncOp>(createBNGradPrepareBufferizePass());
-  // Results that are materialized in a buffer of the caller are written there.
+  // Writes results directly to the caller's buffer if they end up there.
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
   {
     bufferization::OneShotBufferizePassOptions options;
@@ -35,10 +35,10 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
         bufferization::LayoutMapOption::IdentityLayoutMap;
     pm.addPass(bufferization::createOneShotBufferizePass(options));
   }
-  // Those that were slices of tensors.
+  // Expands what used to be slices of tensors.
   pm.addPass(createBNGradExpandViewsPass({/*reshapes=*/false}));
-  // Forwards the buffers that leave a group's region; without it the
-  // out-parameters below would be filled by full-size copies.
+  // Forwards the buffers that leave a group's region; otherwise full-size
+  // copies would fill the out-parameters below.
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createBNGradReturnAllocsPass());
   {
@@ -48,7 +48,7 @@ void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
     options.hoistDynamicAllocs = true;
     pm.addPass(bufferization::createBufferResultsToOutParamsPass(options));
   }
-  // Before any loop of ours exists: it fails on ops of unknown effect.
+  // Runs before our loops exist, as it fails on ops of unknown effect.
   bufferization::buildBufferDeallocationPipeline(
       pm, bufferization::BufferDeallocationPipelineOptions());
   pm.addPass(createConvertBufferizationToMemRefPass());

@@ -57,11 +57,11 @@ static void unshareInits(func::FuncOp function) {
     }
 }
 
-/// Fills large constants of one value at run time, and makes empty ones empty
-/// tensors: bufferization would make each a global, and LLVM a constant with
-/// all of its elements or sizes.
+/// Fills large splat constants at run time, and turns empty constants into
+/// empty tensors: bufferization would make each a global, and LLVM a constant
+/// with all of its elements or sizes.
 static void fillLargeConstants(func::FuncOp function) {
-  // 256 MB of f32, which LLVM takes a second for.
+  // 256 MB of f32, for which LLVM takes a second.
   constexpr int64_t kLargeElements = 1 << 26;
   SmallVector<arith::ConstantOp> constants;
   function.walk([&](arith::ConstantOp op) {
@@ -101,8 +101,7 @@ static void protectArguments(func::FuncOp function) {
   }
 }
 
-/// The value whose buffer `value` will share, as far as that is known to be
-/// more than a guess.
+/// The value whose buffer `value` will certainly share.
 static Value getSource(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
@@ -127,7 +126,7 @@ static void copyRepeatedResults(func::FuncOp function) {
   });
 }
 
-/// The tensor.empty that is overwritten to give `value`; null: something else.
+/// The tensor.empty that is overwritten to give `value`; null if it is not one.
 static tensor::EmptyOp getOverwritten(Value value) {
   if (auto region = value.getDefiningOp<scf::ExecuteRegionOp>())
     if (region.getRegion().hasOneBlock())
@@ -143,7 +142,7 @@ static tensor::EmptyOp getOverwritten(Value value) {
   return empty && empty->hasOneUse() ? empty : tensor::EmptyOp();
 }
 
-/// The sizes of the result of `collapse`, given those of its source.
+/// The sizes of the result of `collapse`, given the sizes of its source.
 static SmallVector<OpFoldResult> getSizes(OpBuilder &b,
                                           tensor::CollapseShapeOp collapse,
                                           ArrayRef<OpFoldResult> sizes) {
@@ -159,8 +158,8 @@ static SmallVector<OpFoldResult> getSizes(OpBuilder &b,
   return collapsedSizes;
 }
 
-/// The sizes of the result of `expand`, given those of its source; failure if
-/// they do not follow: more than one of a group is dynamic.
+/// The sizes of the result of `expand`, given the sizes of its source; failure
+/// if more than one size of a group is dynamic.
 static FailureOr<SmallVector<OpFoldResult>>
 getSizes(OpBuilder &b, tensor::ExpandShapeOp expand,
          ArrayRef<OpFoldResult> sizes) {
@@ -172,8 +171,8 @@ getSizes(OpBuilder &b, tensor::ExpandShapeOp expand,
   return *expandedSizes;
 }
 
-/// If the source of `reshape` overwrites a tensor.empty, makes it overwrite one
-/// of the shape of the result, which is then written without a copy.
+/// If the source of `reshape` overwrites a tensor.empty, makes it overwrite a
+/// tensor.empty of the result's shape, so that the result needs no copy.
 static void writeThrough(Operation *reshape) {
   tensor::EmptyOp empty = getOverwritten(reshape->getOperand(0));
   if (!empty) {
@@ -212,7 +211,7 @@ static void writeThrough(Operation *reshape) {
   empty.erase();
 }
 
-/// A result that is returned in another shape is made in a buffer of that
+/// Computes a result that is returned in another shape in a buffer of that
 /// shape.
 static void writeThroughReshapes(func::FuncOp function) {
   function.walk([](Operation *op) {
@@ -233,10 +232,10 @@ static void collectReaders(Value tensor,
   }
 }
 
-/// True if `write`, which comes after `start`, may run before `reader` does.
+/// True if `write`, which comes after `start`, may run before `reader`.
 static bool mayRunBefore(Operation *write, Operation *reader, Operation *start,
                          const DominanceInfo &dominance) {
-  // The region that holds both, and whether it runs again for one `start`.
+  // The region that contains both, and whether it can run again after `start`.
   Region *region = write->getParentRegion();
   while (!region->findAncestorOpInRegion(*reader))
     region = region->getParentRegion();
@@ -249,8 +248,8 @@ static bool mayRunBefore(Operation *write, Operation *reader, Operation *start,
   return first != second && dominance.properlyDominates(first, second);
 }
 
-/// The memory that `memref` may be in: arguments and allocations. Returns false
-/// if it may be in any other, or in any of them.
+/// Collects the arguments and allocations that `memref` may view. Returns false
+/// if it may view other memory, or any of them.
 static bool collectMemory(Value memref, SmallVectorImpl<Value> &memory) {
   memref = getMemory(memref);
   if (auto select = memref.getDefiningOp<arith::SelectOp>())
@@ -274,7 +273,7 @@ static bool mayWrite(Operation *op, Value memref, Value buffer) {
     return false;
   if (areDisjoint(memref, buffer))
     return false;
-  // One element, and a part that may not contain it.
+  // A store writes one element, which a subview may not contain.
   auto store = dyn_cast<memref::StoreOp>(op);
   auto part = buffer.getDefiningOp<memref::SubViewOp>();
   if (!store || !part || part.getSource() != memref)
@@ -329,7 +328,7 @@ static LogicalResult verifyBuffers(func::FuncOp function,
   return failure(walk.wasInterrupted());
 }
 
-/// Emits an error at each tensor that is poison, which has no buffer.
+/// Emits an error at each poison tensor, as it has no buffer.
 static LogicalResult verifyPoison(func::FuncOp function) {
   WalkResult walk = function.walk([](ub::PoisonOp op) -> WalkResult {
     if (op.use_empty() || !isa<TensorType>(op.getType()))
@@ -355,7 +354,7 @@ static SmallVector<Value> getParts(tensor::ConcatOp concat) {
   for (Value part : concat.getInputs())
     if (!ShapedType::isDynamic(sizeOf(part)))
       known += sizeOf(part);
-  // The sizes that are known may leave nothing for the others.
+  // The known sizes may leave nothing for the others.
   bool isComplete = concat.getResultType().getDimSize(dim) == known;
   SmallVector<Value> parts;
   for (Value part : concat.getInputs())
@@ -365,13 +364,13 @@ static SmallVector<Value> getParts(tensor::ConcatOp concat) {
   return parts;
 }
 
-/// `concat` without parts that have no elements; null: it has none.
+/// `concat` without its empty parts; null if it has none.
 static Value dropEmptyParts(OpBuilder &b, tensor::ConcatOp concat) {
   Location loc = concat.getLoc();
   RankedTensorType type = concat.getResultType();
   SmallVector<Value> parts = getParts(concat);
-  // Without a size of 0 in its own dim, an empty part has one in another dim,
-  // and so does the result.
+  // An empty part whose size in this dim is not 0 has a size of 0 in another
+  // dim, and so does the result.
   if (llvm::any_of(parts, isEmpty)) {
     ReifiedRankedShapedTypeDims sizes;
     if (failed(reifyResultShapes(b, concat, sizes))) {
@@ -391,8 +390,8 @@ static Value dropEmptyParts(OpBuilder &b, tensor::ConcatOp concat) {
   return tensor::CastOp::create(b, loc, type, parts.front());
 }
 
-/// Drops parts without elements from concatenations and insertions:
-/// bufferization would take a view of them, which may start past the end.
+/// Drops empty parts from concatenations and insertions: bufferization would
+/// create a view for them, which may start past the end.
 static void dropEmptyParts(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
@@ -415,7 +414,7 @@ static void dropEmptyParts(func::FuncOp function) {
   }
 }
 
-/// True if no element of `pad` is one of its source.
+/// True if no element of `pad` comes from its source.
 static bool isAllPadding(tensor::PadOp pad) {
   if (isEmpty(pad.getSource()))
     return true;
@@ -431,7 +430,7 @@ static bool isAllPadding(tensor::PadOp pad) {
                       });
 }
 
-/// Generates pads that are all padding, for the same reason.
+/// Replaces pads that are all padding by fills, for the same reason.
 static void fillEmptyPads(func::FuncOp function) {
   SmallVector<tensor::PadOp> pads;
   function.walk([&](tensor::PadOp pad) {

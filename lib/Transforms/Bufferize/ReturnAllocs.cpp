@@ -23,8 +23,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// If `value` is a memref.alloc that a cast has made forget sizes, allocates it
-/// as `value`'s type from the start.
+/// If `value` is a cast of a memref.alloc that only forgets sizes, allocates it
+/// with `value`'s type instead.
 static void allocateAs(Value value) {
   auto cast = value.getDefiningOp<memref::CastOp>();
   if (!cast)

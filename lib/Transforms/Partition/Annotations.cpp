@@ -23,7 +23,7 @@ using shard::Sharding;
 using shard::ShardingOp;
 using shard::ShardOp;
 
-/// Scalars are replicated, and need no annotation.
+/// Scalars are replicated and need no annotation.
 static bool isSharded(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.getRank() > 0;
@@ -119,7 +119,7 @@ static LogicalResult verifySizes(Location loc, Value value,
   return success();
 }
 
-/// Checks an annotation of the user; `grid` is that of those before, or null.
+/// Checks an annotation of the user; `grid` is the earlier ones' grid, or null.
 static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
   auto sharding = op.getSharding().getDefiningOp<ShardingOp>();
   if (!sharding)
@@ -142,7 +142,7 @@ static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
            << (sharding.getStaticHaloSizes().empty() ? "sharded_dims_offsets"
                                                      : "halo_sizes")
            << ", which propagation drops, got some";
-  // A scalar has no other annotation than [[]].
+  // The only valid annotation of a scalar is [[]].
   ArrayRef<DenseI16ArrayAttr> splitAxes = sharding.getSplitAxes().getAxes();
   while (!splitAxes.empty() && splitAxes.back().empty())
     splitAxes = splitAxes.drop_back();
@@ -160,8 +160,8 @@ static LogicalResult verifyAnnotation(ShardOp op, shard::GridOp &grid) {
                      grid);
 }
 
-/// Checks what upstream's partition of linalg ops does not, or only by an
-/// assertion.
+/// Checks what upstream's partition of linalg ops does not check, or only
+/// asserts.
 static LogicalResult verifyLinalg(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics())
     return op.emitOpError() << "expected tensors, as the function has shard "
@@ -186,7 +186,7 @@ static LogicalResult verifyLinalg(linalg::LinalgOp op) {
 }
 
 namespace {
-/// The grid axes along which a loop of an op is split, and where that was seen.
+/// The grid axes along which a loop is split, and where this was seen.
 struct SplitLoop {
   SmallVector<GridAxis> axes;
   StringRef role;
@@ -194,7 +194,7 @@ struct SplitLoop {
 };
 } // namespace
 
-/// The annotation of an operand, or of a result; null: none.
+/// The annotation of an operand or of a result; null if there is none.
 static ShardOp getAnnotation(Value value, bool isResult) {
   if (!isResult)
     return value.getDefiningOp<ShardOp>();
@@ -231,7 +231,7 @@ static LogicalResult verifyGradient(GradientOpInterface op) {
     }
     return success();
   };
-  // Input first: it is what users annotate.
+  // Input first, as users annotate it.
   for (bool ofInput : {true, false})
     for (OpOperand &operand : op->getOpOperands()) {
       Role role = op.getOperandRole(operand);
@@ -247,7 +247,7 @@ static LogicalResult verifyGradient(GradientOpInterface op) {
   return success();
 }
 
-/// Checks an op that is no annotation.
+/// Checks an op that is not an annotation.
 static LogicalResult verifyOp(Operation &op, func::FuncOp function) {
   if (llvm::any_of(op.getOperandTypes(), llvm::IsaPred<shard::ShardingType>))
     return op.emitOpError()
@@ -303,8 +303,8 @@ LogicalResult mlir::bngrad::verifyAnnotations(func::FuncOp function) {
   return success();
 }
 
-/// The one annotation of `value`, a tensor, for its definition. Merges those
-/// that propagation has made, one for each user of an argument.
+/// The one annotation for the definition of the tensor `value`. Merges the
+/// annotations that propagation made, one for each user of an argument.
 static FailureOr<ShardOp> mergeAnnotations(Value value) {
   SmallVector<ShardOp> annotations;
   SmallVector<OpOperand *> others;
@@ -362,7 +362,7 @@ static LogicalResult annotateOperands(Operation &op) {
   return success();
 }
 
-/// Checks that an annotation of an annotation is the same one.
+/// Checks that an annotation of an annotated value agrees with it.
 static LogicalResult verifyChain(ShardOp op) {
   auto source = op.getSrc().getDefiningOp<ShardOp>();
   if (!source)
@@ -379,8 +379,8 @@ static LogicalResult verifyChain(ShardOp op) {
          << ", which is not resharded, got " << print(from);
 }
 
-/// Checks a constant. Upstream splits those of one value alone: it copies
-/// others whole, or fails without an error.
+/// Checks a constant. Upstream splits only splats: it copies other constants
+/// whole, or fails without an error.
 static LogicalResult verifyConstant(Operation *op, const Sharding &sharding) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto value = constant

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream's passes end the process, or go on with wrong types, where a program
-// is not as they expect. These functions report it, or bring the program into
-// the form that they expect.
+// Upstream's passes end the process, or go on with wrong types, if a program is
+// not as they expect. These functions report such a program, or bring it into
+// the form that upstream expects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +28,15 @@ bool hasAnnotations(func::FuncOp function);
 /// Errors: a diagnostic at the op or argument.
 LogicalResult verifyAnnotations(func::FuncOp function);
 
-/// The shardings of a function's arguments and results; those of values that
-/// are not sharded are null.
+/// The shardings of a function's arguments and results; null for values that
+/// are not sharded.
 struct FunctionShardings {
   shard::GridOp grid;
   std::vector<shard::Sharding> arguments, results;
 };
 
 /// Checks a function after propagation, and completes its annotations: each
-/// tensor has one for its definition, and each use of it one for the user.
+/// tensor has one for its definition, and each use of it has one for the user.
 ///
 /// Errors: a diagnostic at the op or argument, for a tensor without an
 ///         annotation, or with several that differ.

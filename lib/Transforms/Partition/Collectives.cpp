@@ -25,7 +25,7 @@ std::string mlir::bngrad::describeGradient(GradientOpInterface op) {
   os << " feature_dims=[";
   llvm::interleaveComma(op.getFeatureDims(), os);
   os << "] epsilon=";
-  // With as many digits as it takes, since processes compare the text.
+  // Prints all digits, since processes compare the text.
   FloatAttr::get(Float64Type::get(op.getContext()),
                  op.getEpsilon().convertToDouble())
       .print(os, /*elideType=*/true);
@@ -42,7 +42,7 @@ SmallVector<shard::GridAxis> mlir::bngrad::getGridAxesOf(AllReduceOp op,
   return axes;
 }
 
-/// Sorts the ops of `block`, and adds its levels.
+/// Sorts the ops of `block` and appends its levels.
 static void sortBlock(Block &block, SmallVectorImpl<CollectiveLevel> &levels) {
   DenseMap<Operation *, unsigned> numWaits;
   unsigned afterEffects = 0;
@@ -77,7 +77,7 @@ static void sortBlock(Block &block, SmallVectorImpl<CollectiveLevel> &levels) {
       Operation *def = collective.getInput().getDefiningOp();
       if (!def || def->getBlock() != &block || numWaits[def] != level)
         continue;
-      // Those of one op stay in order.
+      // All-reduces of one op stay in order.
       Operation *&last = lastOf.try_emplace(def, def).first->second;
       op->moveAfter(last);
       last = op;

@@ -23,24 +23,24 @@ inline constexpr StringLiteral kCollectiveAttrName = "bngrad.collective";
 /// feature_dims=[1] epsilon=1e-05 statistics=batch".
 std::string describeGradient(GradientOpInterface op);
 
-/// All-reduces of a block none of which waits for another.
+/// All-reduces of a block that do not wait for one another.
 struct CollectiveLevel {
   SmallVector<shard::AllReduceOp> ops;
-  /// The first op after them that may use a result of one.
+  /// The first op after them that may use one of their results.
   Operation *firstUser = nullptr;
 };
 
 /// Sorts the ops of each block of `function` that has all-reduces by the number
-/// of those they have to wait for, one after another, and returns the levels
+/// of all-reduces that they wait for, one after another, and returns the levels
 /// of all blocks. So work that does not depend on an all-reduce comes before
-/// the first op that does, and all of a level before the first op that needs
-/// one of them. An all-reduce directly follows its operand. The order of
-/// effects stays as it is. All-reduces that nothing uses are erased.
+/// the first op that does, and a whole level comes before the first op that
+/// needs one of its all-reduces. An all-reduce directly follows its operand.
+/// The order of effects does not change. Unused all-reduces are erased.
 ///
 /// Needs: tensors.
 SmallVector<CollectiveLevel> sortByCollectives(func::FuncOp function);
 
-/// The grid axes of `op`, ascending: those given, else all.
+/// The grid axes of `op`, ascending; all axes if it names none.
 SmallVector<shard::GridAxis> getGridAxesOf(shard::AllReduceOp op,
                                            shard::GridOp grid);
 

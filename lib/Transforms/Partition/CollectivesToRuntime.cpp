@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The calls are those of BNGrad/Runtime/Collectives.h. All requests of a level
-// end before any status is looked at, so that a function that returns an error
-// leaves none behind.
+// The generated code calls the functions of BNGrad/Runtime/Collectives.h. All
+// requests of a level end before any status is checked, so that a function that
+// returns an error leaves no request behind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,14 +41,14 @@ static constexpr StringLiteral kStart = "bngradAllReduceStart";
 static constexpr StringLiteral kWait = "bngradAllReduceWait";
 static constexpr StringLiteral kProcessIndex = "bngradProcessIndex";
 static constexpr StringLiteral kStatus = "bngrad_collective_status";
-/// That of BNGrad/Transforms/Lower/Status.h, a library of a later stage.
+/// As in BNGrad/Transforms/Lower/Status.h, which a later stage owns.
 static constexpr StringLiteral kStatusAttrName = "bngrad.returns_status";
 
 // The fields of the constants that RuntimeBuilder makes.
 static_assert(sizeof(bngradCollective_t) == 64 && sizeof(int64_t *) == 8,
               "expected a struct of eight fields with 8 bytes each");
 
-/// The number of `type` in BNGrad/Runtime/Collectives.h; nothing: it has none.
+/// The number of `type` in BNGrad/Runtime/Collectives.h, if it has one.
 static std::optional<int64_t> getElementNumber(Type type) {
   if (type.isF32())
     return BNGRAD_COLLECTIVE_F32;
@@ -72,15 +72,15 @@ public:
         pointerType(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   /// The address of a bngradCollective_t at the insertion point of `at`.
-  /// `dtype` and `axes` are those of an all-reduce.
+  /// `dtype` and `axes` describe an all-reduce.
   Value getCollective(OpBuilder &at, Location loc, StringRef text,
                       shard::GridOp grid, int64_t dtype,
                       ArrayRef<shard::GridAxis> axes);
-  /// Calls a function of the runtime; null if the module has another symbol of
-  /// its name, which is an error.
+  /// Calls a function of the runtime; null and an error if the module has
+  /// another symbol of its name.
   Value call(OpBuilder &at, Location loc, StringRef name, ValueRange operands,
              Type result);
-  /// Makes `status` that of the function if it is not 0.
+  /// Makes the function return `status` if it is not 0.
   LogicalResult check(OpBuilder &at, Location loc, Value status);
   Type getPointerType() const { return pointerType; }
 
@@ -195,8 +195,8 @@ Value RuntimeBuilder::call(OpBuilder &at, Location loc, StringRef name,
 }
 
 LogicalResult RuntimeBuilder::check(OpBuilder &at, Location loc, Value status) {
-  // A call of a function with a status, as the status of code that is not
-  // lowered yet has no other form.
+  // Code that is not lowered yet expresses a status only as a call of a
+  // function with a status.
   Type type = status.getType();
   FailureOr<func::FuncOp> function =
       getFunction(module.getLoc(), kStatus, b.getFunctionType(type, type));
@@ -222,7 +222,7 @@ public:
   LogicalResult run();
 
 private:
-  /// A sum that is under way, in `buffer`.
+  /// An all-reduce in flight, in `buffer`.
   struct Request {
     AllReduceOp op;
     Value buffer, number;
@@ -346,8 +346,8 @@ LogicalResult LevelLowering::run() {
   return success();
 }
 
-/// The coordinates of this process in the grid, row-major, along `axes`; all if
-/// there are none.
+/// The coordinates of this process in the grid, row-major, along `axes`; along
+/// all axes if `axes` is empty.
 static LogicalResult lowerIndex(RuntimeBuilder &runtime, Operation *op,
                                 shard::GridOp grid,
                                 ArrayRef<shard::GridAxis> axes, bool isLinear) {

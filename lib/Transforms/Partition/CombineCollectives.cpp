@@ -49,7 +49,7 @@ static bool canCombine(AllReduceOp a, AllReduceOp b) {
 }
 
 namespace {
-/// Makes one all-reduce of several, at the place of the last.
+/// Replaces several all-reduces by one, at the position of the last.
 class Combination {
 public:
   explicit Combination(MutableArrayRef<AllReduceOp> ops)
@@ -187,7 +187,7 @@ struct BNGradCombineCollectivesPass
   void runOnOperation() override {
     SmallVector<SmallVector<AllReduceOp>> combinations;
     for (const CollectiveLevel &level : sortByCollectives(getOperation())) {
-      // In the order of the program, the same in every process.
+      // In program order, which is the same in every process.
       SmallVector<SmallVector<AllReduceOp>> groups;
       for (AllReduceOp op : level.ops) {
         if (!isSumOfTensor(op))
@@ -206,7 +206,7 @@ struct BNGradCombineCollectivesPass
     }
     for (SmallVector<AllReduceOp> &ops : combinations) {
       LDBG() << "one all-reduce of " << ops.size();
-      // Its operands are ready at the last of them.
+      // Its operands are all available at the last of them.
       llvm::sort(ops, [](AllReduceOp a, AllReduceOp b) {
         return a->isBeforeInBlock(b);
       });

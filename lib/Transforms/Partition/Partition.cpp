@@ -33,7 +33,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Says on the function how its arguments and results are sharded.
+/// Records on the function how its arguments and results are sharded.
 static void setShardingAttributes(func::FuncOp function,
                                   FunctionShardings &shardings) {
   MLIRContext *context = function.getContext();
@@ -54,7 +54,7 @@ static void setShardingAttributes(func::FuncOp function,
       function.setResultAttr(i, kSplitAxesAttrName, attr);
 }
 
-/// Annotations stay: an argument may have no other use.
+/// Keeps annotations: an argument may have no other use.
 static void eraseDeadOps(func::FuncOp function) {
   for (Block &block : function.getBody())
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -71,7 +71,7 @@ struct BNGradPartitionPass
       if (hasAnnotations(function))
         functions.push_back(function);
     for (func::FuncOp function : functions) {
-      // Upstream annotates no result without a use, and needs the annotation.
+      // Upstream does not annotate unused results, but needs the annotation.
       eraseDeadOps(function);
       if (failed(verifyAnnotations(function)) || failed(partition(function)))
         return signalPassFailure();

@@ -16,7 +16,7 @@ using namespace mlir::bngrad;
 
 void mlir::bngrad::addPartitionPasses(OpPassManager &pm) {
   pm.addPass(createBNGradPartitionPass());
-  // Always: a message of all sums takes as long as one of few, and few
-  // libraries move the data of one while another is waited for.
+  // Always run it: one message of all sums takes as long as one of few, and few
+  // libraries transfer one message while waiting for another.
   pm.addNestedPass<func::FuncOp>(createBNGradCombineCollectivesPass());
 }

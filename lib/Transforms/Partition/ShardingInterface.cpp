@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The loops of an op are the dims of input, and one more over the two rows of
-// the sums. A dim of input that is no feature dim is summed over. If it is
-// sharded, the sums of the shards are added up by one all-reduce.
+// the sums. Dims of input that are not feature dims are summed over. If one is
+// sharded, an all-reduce adds up the sums of the shards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static int64_t getDataRank(GradientOpInterface op) {
   return op.getDataShape().size();
 }
 
-/// From the loops of `op` to a tensor of `role`.
+/// The map from the loops of `op` to a tensor of `role`.
 static AffineMap getIndexingMap(GradientOpInterface op, Role role) {
   unsigned rank = getDataRank(op);
   MLIRContext *context = op.getContext();
@@ -74,8 +74,8 @@ static SmallVector<AffineMap> getIndexingMapsOf(GradientOpInterface op) {
   return maps;
 }
 
-/// Of the loops of `op`: every dim of input that is no feature dim is summed
-/// over.
+/// The iterator types of the loops of `op`: every dim of input that is not a
+/// feature dim is summed over.
 static SmallVector<IteratorType> getIteratorTypes(GradientOpInterface op) {
   SmallVector<IteratorType> types(getDataRank(op) + 1, IteratorType::reduction);
   types.back() = IteratorType::parallel;
@@ -84,7 +84,7 @@ static SmallVector<IteratorType> getIteratorTypes(GradientOpInterface op) {
   return types;
 }
 
-/// M of the whole batch if its type knows it; nothing: it does not.
+/// M of the whole batch if the type determines it.
 static std::optional<int64_t> getGlobalCount(GradientOpInterface op) {
   int64_t count = 1;
   for (auto [dim, size] : llvm::enumerate(op.getDataShape())) {
@@ -130,7 +130,7 @@ private:
   IRMapping &mapping;
   OpBuilder &b;
   shard::GridOp grid;
-  /// Those along which the sums of the shards are added up, ascending.
+  /// The axes along which the sums of the shards are added up, ascending.
   SmallVector<GridAxis> axes;
   SmallVector<Type> shardTypes; // of the results
 };
@@ -170,7 +170,7 @@ Operation *Partitioner::cloneForShard() {
 }
 
 void Partitioner::map(OpResult result, Value value, Type type) {
-  // Nothing uses a result without a value.
+  // A result without a value is unused.
   if (!value)
     value = ub::PoisonOp::create(b, op.getLoc(), type);
   if (value.getType() != type)
@@ -237,7 +237,7 @@ LogicalResult Partitioner::partition(BatchNormBackwardElemtOp op) {
   mapping.map(op.getGradInput(), local.getGradInput());
   if (axes.empty() || !op.getSums() || op.getCount() || hasNoElements())
     return success();
-  // M of the op's own input is that of the whole batch.
+  // M of the op's own input is M of the whole batch.
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(local);
   auto reduce = BatchNormBackwardReduceOp::create(
@@ -271,8 +271,8 @@ struct GradientSharding
   FailureOr<ShardingOption>
   getShardingOption(Operation *op, ArrayRef<Sharding> operandShardings,
                     ArrayRef<Sharding> resultShardings) const {
-    // Upstream takes an op for one without a sharding if its last operand with
-    // one is a scalar.
+    // Upstream treats an op as unsharded if its last operand with a sharding is
+    // a scalar.
     std::vector<Sharding> ofTensors(operandShardings);
     for (auto [type, sharding] : llvm::zip(op->getOperandTypes(), ofTensors))
       if (cast<RankedTensorType>(type).getRank() == 0)
@@ -288,7 +288,7 @@ struct GradientSharding
     if (failed(shardings) ||
         failed(shard::detail::defaultAddShardingAnnotations(op, b, option)))
       return failure();
-    // Upstream annotates no result without a use, and needs the annotation.
+    // Upstream does not annotate unused results, but needs the annotation.
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointAfter(op);
     auto ofResults = ArrayRef(*shardings).take_back(op->getNumResults());
@@ -324,7 +324,7 @@ void mlir::bngrad::registerShardingInterfaceExternalModels(
         GradientSharding<BatchNormBackwardReduceOp>>(*context);
     BatchNormBackwardElemtOp::attachInterface<
         GradientSharding<BatchNormBackwardElemtOp>>(*context);
-    // Of the ops that `partition` creates.
+    // The dialects of ops that `partition` creates.
     context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
                          math::MathDialect, shard::ShardDialect,
                          tensor::TensorDialect, ub::UBDialect>();

@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-// The C library describes ready kernels, which are for a CPU that is not known.
+// The C library describes ready kernels, which are for an unknown CPU.
 static_assert(Target().l1Bytes == limits::kL1Bytes &&
               Target().lastLevelBytes == limits::kLastLevelBytes);
 
-/// The product of sizes; kDynamic if one is, or the largest number.
+/// The product of sizes, saturated; kDynamic if one of them is.
 static int64_t multiply(ArrayRef<int64_t> sizes) {
   if (ShapedType::isDynamicShape(sizes))
     return ShapedType::kDynamic;
@@ -109,9 +109,9 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
                        allows);
 }
 
-/// Columns of the tables of `kind`. Those that cover whole rows take 48 bytes
-/// of the first-level cache each: those of the tables of a pass, which has up
-/// to four, and of the lines that pass through.
+/// Columns of the tables of `kind`. If tables cover whole rows, a column takes
+/// 48 bytes of the first-level cache: its entries in the up to four tables of a
+/// pass, and the lines of data that pass through.
 static int64_t getColumns(ScheduleKind kind, int64_t elementBytes,
                           const Target &target) {
   if (getInfo(kind).tables != ScheduleTables::AllLoops)
@@ -130,8 +130,7 @@ CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
   schedule.vectorBits = target.vectorBits;
   schedule.streamingBytes = target.lastLevelBytes;
   schedule.columns = getColumns(kind, shape.elementBytes, target);
-  // As many blocks whatever the number of threads, so that sums do not depend
-  // on it.
+  // The same for any number of threads, so that sums do not depend on it.
   schedule.rowBlocks = 32;
   schedule.fma = target.fma;
   return schedule;

@@ -17,9 +17,9 @@
 
 namespace mlir::bngrad {
 
-/// The loops over a group's data after adjacent ones of a kind are merged.
+/// The loops over a group's data after merging adjacent ones of a kind.
 struct DataShape {
-  SmallVector<int64_t> sizes;  // by loop, outermost first; or kDynamic
+  SmallVector<int64_t> sizes;  // by loop, outermost first; may be kDynamic
   SmallVector<bool> isFeature; // by loop: the rest are summed over
   int64_t elementBytes = 4;    // of the widest element
 
@@ -30,11 +30,11 @@ struct DataShape {
 /// Bytes of the widest element of the data of `group`.
 int64_t getElementBytes(const ScheduledGroup &group);
 
-/// True if `kind` takes loops that are features or reduced, as given.
+/// True if `kind` supports loops that are features or reduced as given.
 bool hasLoopsOf(ScheduleKind kind, ArrayRef<bool> isFeature);
 
-/// The kind for loops of unknown sizes: the first of those that are chosen for
-/// their loops, of those that `fits` returns true for.
+/// The kind for loops of unknown sizes: the first of the kinds that depend on
+/// loops alone for which `fits` returns true.
 std::optional<ScheduleKind>
 chooseByLoops(function_ref<bool(ScheduleKind)> fits);
 

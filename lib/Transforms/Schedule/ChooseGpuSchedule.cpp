@@ -19,46 +19,45 @@ using namespace mlir::bngrad;
 /// Shared memory that the choice leaves to the sums of a block and the driver,
 /// in bytes.
 static constexpr int64_t kReservedBytes = 12 << 10;
-/// Most channels of a block that has several because each is short.
+/// The most channels of a block that has several short ones.
 static constexpr int64_t kMostShortChannels = 64;
-/// Blocks of 256 threads, at most, that one multiprocessor runs at a time, with
-/// 64 registers for each thread: the blocks of a second wave would read what
-/// lies before the end of the data after that.
+/// The most blocks of 256 threads, with 64 registers each, that a
+/// multiprocessor runs at a time. A second wave of blocks would read its data
+/// only after the end of the data was read.
 static constexpr int64_t kBlocksOfMultiprocessor = 4;
 /// Threads of a multiprocessor that keep its schedulers busy.
 static constexpr int64_t kBusyThreads = 512;
 /// Pieces for each of kBusyThreads threads, at least.
 static constexpr int64_t kLeastPieces = 4;
-/// The instructions that a thread executes once are about those for as many
-/// pieces.
+/// A thread's setup costs about as many instructions as this many pieces.
 static constexpr int64_t kPiecesOfThread = 10;
-/// Lanes of a piece at most where each has values of its own channel: with
-/// more, registers limit the blocks of a multiprocessor.
+/// The most lanes of a piece whose lanes are different channels: with more,
+/// registers limit the blocks of a multiprocessor.
 static constexpr int64_t kMostChannelLanes = 4;
-/// Blocks of the largest cluster that every chip with clusters allows.
+/// Blocks of the largest cluster that every chip with clusters supports.
 static constexpr int64_t kPortableCluster = 8;
-/// Blocks of a cluster that finds room in every processing cluster, beside
-/// others.
+/// Blocks of a cluster that fits into every processing cluster beside others.
 static constexpr int64_t kSmallCluster = 4;
-/// How much longer the last wave of large clusters must make a launch for
-/// narrower tiles in small ones, whose rows are sectors instead of lines.
+/// If the last wave of large clusters lengthens a launch by this factor,
+/// narrower tiles in small clusters win, though their rows are sectors, not
+/// lines.
 static constexpr double kMostRounding = 1.25;
-/// Bytes of the smallest access to memory that is efficient.
+/// Bytes of the smallest efficient access to memory.
 static constexpr int64_t kSectorBytes = 32;
-/// Slices of a tile of channels, per multiprocessor: the sums of all of them
-/// are read again.
+/// Slices of a tile of channels, per multiprocessor. Few, as the sums of all
+/// slices are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
 
 /// Whether the runs of memory of `count` channels start at multiples of
-/// kCopyBytes, as bulk copies must.
+/// kCopyBytes, as bulk copies require.
 static bool areAligned(const OnePassLayout &layout, int64_t count) {
   return llvm::all_of(layout.widths, [&](int64_t width) {
     return count * layout.length * width % CudaChip::kCopyBytes == 0;
   });
 }
 
-/// The least number of aligned channels that divides all channels; 1 if there
-/// is none.
+/// The least number of channels that is aligned and divides their total; 1 if
+/// there is none.
 static int64_t countAlignedChannels(const OnePassLayout &layout) {
   for (int64_t count : llvm::seq_inclusive<int64_t>(1, 16))
     if (layout.channels % count == 0 && areAligned(layout, count))
@@ -66,15 +65,15 @@ static int64_t countAlignedChannels(const OnePassLayout &layout) {
   return 1;
 }
 
-/// Channels of a tile that are worth trying, best first.
+/// Numbers of channels per tile that are worth trying, best first.
 static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
   if (!layout.channelsInnermost) {
     int64_t aligned = countAlignedChannels(layout);
     return aligned == 1 ? SmallVector<int64_t>{1}
                         : SmallVector<int64_t>{aligned, 1};
   }
-  // A row of a tile is a run of memory: 128 bytes of it are whole lines on
-  // every device, 64 are still two sectors.
+  // A row of a tile is a run of memory: 128 bytes are whole lines on every
+  // device, 64 bytes are two sectors.
   int64_t width = *llvm::min_element(layout.widths);
   if (layout.channels * width <= 128)
     return {layout.channels};
@@ -85,7 +84,7 @@ static SmallVector<int64_t> getTileChannels(const OnePassLayout &layout) {
 static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
                  int64_t mostBytes) {
   int64_t reserved = kReservedBytes;
-  // Those of rows are small, or their threads are chosen for the rest.
+  // For rows, static memory is small, or the threads are chosen to fit.
   if (layout.channelsInnermost) {
     int64_t staticBytes = layout.getStaticBytes(schedule);
     if (staticBytes > CudaChip::kStaticSharedBytes)
@@ -95,7 +94,7 @@ static bool fits(const OnePassLayout &layout, const GpuSchedule &schedule,
   return layout.getSharedBytes(schedule) <= mostBytes - reserved;
 }
 
-/// Blocks of `threads`, as many as `resident` of which share a multiprocessor;
+/// Chooses blocks of `threads` for `resident` blocks per multiprocessor;
 /// nothing if no cluster can hold the rows of a tile.
 static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
                                                const CudaChip &chip,
@@ -123,16 +122,17 @@ static std::optional<GpuSchedule> chooseBlocks(const OnePassLayout &layout,
   return std::nullopt;
 }
 
-/// Blocks of `schedule`.
+/// The number of blocks of `schedule`.
 static int64_t countBlocks(const OnePassLayout &layout,
                            const GpuSchedule &schedule) {
   return llvm::divideCeil(layout.channels, schedule.blockChannels) *
          schedule.clusterBlocks;
 }
 
-/// Blocks that fill a multiprocessor each, where two do not fit. One adds while
-/// it loads, but stores alone. By calculation, this takes less time than a
-/// second pass for rows that come in stages (bench/results/gpu-model.md).
+/// Chooses blocks that fill a multiprocessor each, if two do not fit. They add
+/// while they load, but nothing overlaps their stores. By calculation, this
+/// beats a second pass for rows that come in stages
+/// (bench/results/gpu-model.md).
 static std::optional<GpuSchedule>
 chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
   std::optional<GpuSchedule> schedule =
@@ -147,10 +147,9 @@ chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
 }
 
 /// Whether blocks that fill a multiprocessor each are better than the smaller
-/// ones of `shared`: they need no cluster, or none that only some chips allow,
-/// all start at once in either case, and more than three quarters of the
-/// multiprocessors have one. With fewer, their sums would take longer than what
-/// they save.
+/// ones of `shared`: they need at most a portable cluster, all blocks start at
+/// once in either case, and more than three quarters of the multiprocessors
+/// have one. With fewer, their sums would take longer than what they save.
 static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
                          const GpuSchedule &whole, const GpuSchedule &shared) {
   int64_t blocks = countBlocks(layout, whole);
@@ -163,8 +162,8 @@ static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
          4 * blocks > 3 * chip.multiprocessors;
 }
 
-/// Narrower tiles of innermost channels where half of the multiprocessors would
-/// have no block: down to a sector of memory.
+/// Narrows tiles of innermost channels, down to a sector of memory, if half of
+/// the multiprocessors would have no block.
 static void narrowTiles(const OnePassLayout &layout, const CudaChip &chip,
                         GpuSchedule &schedule) {
   int64_t least = kSectorBytes / *llvm::min_element(layout.widths);
@@ -177,8 +176,8 @@ static void narrowTiles(const OnePassLayout &layout, const CudaChip &chip,
     schedule.blockChannels = channels;
 }
 
-/// The blocks of `schedule` over those that run at once, rounded up, over the
-/// same not rounded: how much longer the last wave makes the launch.
+/// How much longer the last wave makes the launch: the number of waves of
+/// `schedule`, rounded up, divided by the same number not rounded.
 static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
                           const GpuSchedule &schedule) {
   int64_t bytes = layout.getSharedBytes(schedule) +
@@ -195,9 +194,9 @@ static double getRounding(const OnePassLayout &layout, const CudaChip &chip,
   return static_cast<double>(llvm::alignTo(blocks, atOnce)) / blocks;
 }
 
-/// Narrower tiles, down to a sector of memory, in clusters of at most
-/// kSmallCluster blocks with as much data, where a few of the large clusters
-/// would run after all others: devices do not run as many of these at once.
+/// If a few large clusters would run after all others, narrows tiles, down to a
+/// sector of memory, in clusters of at most kSmallCluster blocks with as much
+/// data: devices run fewer large clusters at once.
 static void avoidLargeClusters(const OnePassLayout &layout,
                                const CudaChip &chip, GpuSchedule &schedule) {
   int64_t least = kSectorBytes / *llvm::min_element(layout.widths);
@@ -216,8 +215,8 @@ static void avoidLargeClusters(const OnePassLayout &layout,
     schedule = narrow;
 }
 
-/// More threads where their blocks, of which two share a multiprocessor, fill
-/// the last of several waves better.
+/// Takes more threads if their blocks, two per multiprocessor, fill the last of
+/// several waves better.
 static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
                       GpuSchedule &schedule) {
   GpuSchedule larger = schedule;
@@ -229,10 +228,10 @@ static void evenWaves(const OnePassLayout &layout, const CudaChip &chip,
     schedule = larger;
 }
 
-/// Larger clusters, if there are any, while two blocks share a multiprocessor
-/// at most: more threads, and smaller tiles, for the same barrier. Unless the
-/// device was asked, it may have room for one cluster less than is assumed, and
-/// that one would take as long as all others.
+/// Enlarges clusters, if there are any, while at most two blocks share a
+/// multiprocessor: more threads and smaller tiles for the same barrier. A
+/// device that was not asked may have room for one cluster less than assumed,
+/// and that cluster would take as long as all others.
 static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
                            GpuSchedule &schedule) {
   if (schedule.clusterBlocks == 1)
@@ -249,8 +248,8 @@ static void enlargeCluster(const OnePassLayout &layout, const CudaChip &chip,
   }
 }
 
-/// More threads where a multiprocessor has one block at most, and enough data
-/// for them.
+/// Takes more threads if a multiprocessor has at most one block, and enough
+/// data for them.
 static void enlargeBlocks(const OnePassLayout &layout, const CudaChip &chip,
                           GpuSchedule &schedule) {
   int64_t pieces = layout.getRowsOfBlock(schedule) * schedule.blockChannels *
@@ -266,8 +265,8 @@ static bool canBeFlat(const OnePassLayout &layout, GpuSchedule schedule) {
   return layout.getFlatRows(schedule).has_value();
 }
 
-/// More short channels in one block, while there is a block for each
-/// multiprocessor, and flat rows remain so.
+/// Puts more short channels into one block while each multiprocessor has a
+/// block and flat rows remain flat.
 static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
                          GpuSchedule &schedule) {
   int64_t room = chip.sharedBytes / 4 - kReservedBytes;
@@ -282,9 +281,9 @@ static void joinChannels(const OnePassLayout &layout, const CudaChip &chip,
   }
 }
 
-/// Threads for flat rows where `resident` blocks share a multiprocessor: those
-/// with the fewest instructions. Nothing if rows cannot be flat, or if the sums
-/// that the threads exchange do not fit.
+/// Chooses the threads for flat rows with the fewest instructions, for
+/// `resident` blocks per multiprocessor. Nothing if rows cannot be flat, or if
+/// the sums that threads exchange do not fit.
 static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
                                                     const CudaChip &chip,
                                                     const GpuSchedule &schedule,
@@ -312,8 +311,8 @@ static std::optional<GpuSchedule> chooseFlatThreads(const OnePassLayout &layout,
   return best;
 }
 
-/// Threads for flat rows, for as many blocks on a multiprocessor as there are,
-/// or as fit.
+/// Chooses threads for flat rows, for as many blocks per multiprocessor as
+/// there are or as fit.
 static std::optional<GpuSchedule> chooseFlat(const OnePassLayout &layout,
                                              const CudaChip &chip,
                                              const GpuSchedule &schedule) {
@@ -335,7 +334,7 @@ std::optional<GpuSchedule>
 mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
   if (!chip.hasClusters() || layout.widths.empty())
     return std::nullopt;
-  // Of two blocks, one loads while the other computes.
+  // With two blocks, one loads while the other computes.
   std::optional<GpuSchedule> schedule =
       chooseBlocks(layout, chip, /*threads=*/256, /*resident=*/2);
   std::optional<GpuSchedule> whole = chooseWholeMultiprocessor(layout, chip);
@@ -358,15 +357,15 @@ mlir::bngrad::chooseOnePass(const OnePassLayout &layout, const CudaChip &chip) {
     joinChannels(layout, chip, *schedule);
   if (std::optional<GpuSchedule> flat = chooseFlat(layout, chip, *schedule))
     return flat;
-  // A warp for each of several channels.
+  // Each of several channels gets a warp.
   if (schedule->blockChannels > 1)
     schedule->blockThreads = std::clamp<int64_t>(
         schedule->blockChannels * CudaChip::kWarpSize, 128, 256);
   return schedule;
 }
 
-/// The tiles of channels of the kernel of `two_pass` that adds, at least: a
-/// number that matters only while it is small.
+/// A lower bound for the tiles of channels of the first kernel of `two_pass`.
+/// The number matters only while it is small.
 static int64_t countTiles(const ScheduledGroup &group) {
   // Innermost channels may all be in one tile.
   if (group.isFeature(group.numLoops - 1))
@@ -389,14 +388,14 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.sumBlocks = chip.multiprocessors * blocks;
-  // As many threads with fewer blocks, unless they need more registers.
+  // The same threads in fewer blocks, unless they need more registers.
   if (blocks < kBlocksOfMultiprocessor && lanes <= 4)
     schedule.blockThreads = 512;
   return schedule;
 }
 
-/// The size of the last loop over the data once loops are merged, static or
-/// dynamic; 1 without loops.
+/// The size of the last merged loop over the data, static or dynamic; 1 without
+/// loops.
 static int64_t getRowLength(const ScheduledGroup &group) {
   SmallVector<int64_t> sizes = group.getLoopSizes();
   SmallVector<ReassociationIndices> mergedLoops = group.getMergedLoops();
@@ -415,7 +414,7 @@ static int64_t getRowLength(const ScheduledGroup &group) {
 static GpuSchedule chooseTwoPassOf(const ScheduledGroup &group,
                                    const CudaChip &chip) {
   int64_t lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);
-  // Rows that are no multiple of a vector are read element by element.
+  // Rows that are not a multiple of a vector are read element by element.
   int64_t length = getRowLength(group);
   if (!ShapedType::isDynamic(length) && length % lanes != 0)
     lanes = 1;

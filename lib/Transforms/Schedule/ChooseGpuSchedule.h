@@ -17,7 +17,7 @@
 
 namespace mlir::bngrad {
 
-/// The parameters of `two_pass` on `chip` where `onePass` does not apply.
+/// The parameters of `two_pass` on `chip` if `onePass` does not apply.
 GpuSchedule getTwoPassInstead(const ScheduledGroup &group,
                               const GpuSchedule &onePass, const CudaChip &chip);
 

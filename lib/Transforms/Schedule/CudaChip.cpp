@@ -62,7 +62,7 @@ static constexpr bool areWholeDevices() {
 }
 static_assert(areWholeDevices(), "all multiprocessors are in some cluster");
 
-// Those of LLVM 22, from the first that has one of the chips.
+// The versions in LLVM 22, from the first that supports one of the chips.
 static constexpr unsigned kPtxVersions[] = {63, 64, 65, 70, 71, 72, 73, 74,
                                             75, 76, 77, 78, 80, 81, 82, 83,
                                             84, 85, 86, 87, 88, 90};
@@ -115,7 +115,7 @@ LogicalResult CudaChip::setActiveClusters(StringRef text, std::string &reason) {
          << part << "'";
       return failure();
     }
-    // A device may say that it runs no clusters of a size that no chip allows.
+    // A device may report 0 for a cluster size that no chip supports.
     int64_t most = active->withTwo == 0 ? kMostClusterBlocks : clusterBlocks;
     if (active->blocks < 2 || active->blocks > most ||
         !llvm::isPowerOf2_64(active->blocks)) {
@@ -198,7 +198,7 @@ FailureOr<SmallVector<const CudaChip *>> CudaChip::parse(StringRef names,
   return chips;
 }
 
-/// The version in `+ptx80`; none: `features` are others.
+/// The version in `+ptx80`; none if `features` is anything else.
 static std::optional<unsigned> parseVersion(StringRef features) {
   unsigned version;
   if (features.consume_front("+ptx") && !features.getAsInteger(10, version))

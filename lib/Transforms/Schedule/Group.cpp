@@ -45,8 +45,8 @@ using namespace mlir::bngrad;
 using Group = llvm::SmallSetVector<linalg::GenericOp, 4>;
 
 /// True if `generic` belongs to the group of `seed` because it reads results of
-/// members where it may: those per channel at its channel, those per element at
-/// its element, as the others may not be there yet.
+/// members only at its own channel or its own element: others may not be
+/// computed yet.
 static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
                           function_ref<bool(Value)> isChannelResult,
                           function_ref<bool(Value)> isElementResult) {
@@ -82,15 +82,15 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
   });
 }
 
-/// Grows a group from `seed` over the ops that follow it in its block. An op
-/// that depends on a member without being one can stand on the path to a later
-/// op (an all-reduce of the sums, say); that op then is no member either. What
-/// other groups have taken is not in this block any more.
+/// Grows a group from `seed` over the ops that follow it in its block. If a
+/// later op depends on a member through an op that is not a member (an
+/// all-reduce of the sums, say), that later op is not a member either. Ops of
+/// other groups are no longer in this block.
 static Group growFrom(linalg::GenericOp seed) {
   Group group;
   group.insert(seed);
-  // Only per-channel results, in the order of the loops, make a reader a
-  // member; others end the group.
+  // Only readers of per-channel results in loop order become members; other
+  // results end the group.
   SmallVector<unsigned> features;
   seed.getParallelDims(features);
   AffineMap ofChannel =
@@ -124,8 +124,8 @@ static Group growFrom(linalg::GenericOp seed) {
     llvm::for_each(op->getOperands(), visit);
     visitUsedValuesDefinedAbove(
         op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
-    // The region will precede the foreign ops, so an effect after one of theirs
-    // must stay after it.
+    // The region will precede the foreign ops, so an effect that follows one of
+    // their effects must stay behind it.
     bool isAfter = hasForeignEffect && !isMemoryEffectFree(op);
     if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;
@@ -141,8 +141,8 @@ static Group growFrom(linalg::GenericOp seed) {
     if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
       channelResults.insert(op->result_begin(), op->result_end());
   }
-  // Per-channel members need no elements: they come before those that make
-  // them.
+  // Per-channel members read no elements, so they go before the element-wise
+  // members.
   Group sorted;
   for (bool isElementwise : {false, true})
     for (linalg::GenericOp member : group)
@@ -151,7 +151,7 @@ static Group growFrom(linalg::GenericOp seed) {
   return sorted;
 }
 
-/// The group of an element-wise generic that needs no sums: with it go the
+/// The group of an element-wise generic that needs no sums, with the
 /// per-channel generics that nothing else reads.
 static Group collectFor(linalg::GenericOp elementwise) {
   Group group;
@@ -162,7 +162,7 @@ static Group collectFor(linalg::GenericOp elementwise) {
         producer->hasAttr(ScheduleAttr::kAttrName) ||
         producer.getNumLoops() >= elementwise.getNumLoops())
       continue;
-    // Its loops are those of the channels that the reader's map names.
+    // Its loops are the channel loops that the reader's map names.
     AffineMap map = elementwise.getMatchingIndexingMap(operand);
     if (!map.isProjectedPermutation() ||
         map.getNumResults() != producer.getNumLoops())
@@ -195,8 +195,8 @@ static void addSiblings(Group &group) {
   if (members.size() < 2)
     return;
   linalg::GenericOp elementwise = members.back();
-  // The ops that the group depends on. A sibling among them would have to come
-  // both before and after the ops between.
+  // The ops that the group depends on. A sibling among them would have to
+  // precede and to follow the ops in between.
   SetVector<Operation *> needed;
   BackwardSliceOptions options;
   options.omitUsesFromAbove = false;
@@ -247,8 +247,8 @@ static void ownInit(OpBuilder &b, OpOperand &operand) {
   }
 }
 
-/// Moves the ops before `region` that read its results after it. Their order,
-/// and that of all effects, is kept.
+/// Moves the ops that precede `region`, but read its results, to after it.
+/// Keeps their order and the order of all effects.
 static void moveReadersAfter(Operation *region) {
   DenseSet<Operation *> late = {region};
   bool hasLateEffect = false;
@@ -297,8 +297,8 @@ static void closeGroup(ArrayRef<linalg::GenericOp> members,
   Block *body = b.createBlock(&region.getRegion());
   OpBuilder outside(region);
   for (linalg::GenericOp member : members) {
-    // The inits of results that leave the region stay outside, so that results
-    // are written to their final buffers.
+    // Inits of results that leave the region stay outside, so that these
+    // results are written to their final buffers.
     for (auto [init, result] :
          llvm::zip_equal(member.getDpsInitsMutable(), member->getResults()))
       ownInit(llvm::is_contained(escaping, result) ? outside : b, init);
@@ -338,7 +338,7 @@ namespace {
 struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   using Base::Base;
 
-  /// Once for all functions.
+  /// Runs once for all functions.
   LogicalResult initialize(MLIRContext *context) override {
     target = {vectorBits, threads, l1Bytes, lastLevelBytes, fma};
     auto emitOptionError = [&] { return emitError(UnknownLoc::get(context)); };
@@ -414,8 +414,8 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       Group group = collectFor(generic);
       if (commonChip)
         addSiblings(group);
-      // All that is left of a gradient may be one generic; a GPU has no loops
-      // of upstream's for it.
+      // A single generic may be all that is left of a gradient. On a GPU,
+      // upstream's loops cannot run it.
       std::string reason;
       if (group.empty() && commonChip && ScheduledGroup::get({generic}, reason))
         group.insert(generic);
@@ -425,9 +425,9 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
 private:
-  /// An error where a GPU's schedule is to run on a CPU, a CPU's on a GPU, or
-  /// one on a chip without the clusters that its kernel needs. `loops` runs on
-  /// the host of a GPU.
+  /// Reports a GPU schedule on a CPU, a CPU schedule on a GPU, or a schedule
+  /// whose kernel needs clusters on a chip without them. `loops` runs on the
+  /// host of a GPU.
   LogicalResult checkChip(ScheduleAttr attr,
                           function_ref<InFlightDiagnostic()> emitError) const {
     if (isGpuKind(attr.getKind()) && !commonChip)
@@ -445,7 +445,7 @@ private:
   }
 
   Target target;
-  std::optional<CudaChip> commonChip; // of the chips given; nothing: a CPU
-  ScheduleAttr given;                 // by the option; null: none
+  std::optional<CudaChip> commonChip; // of the chips given; none on a CPU
+  ScheduleAttr given;                 // by the option; null if none
 };
 } // namespace

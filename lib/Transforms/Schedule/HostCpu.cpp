@@ -26,14 +26,14 @@ static HostCpu findWhole() {
   cpu.hasFeature = llvm::sys::getHostCPUFeatures();
   llvm::SubtargetFeatures features;
   SmallVector<StringRef> names(cpu.hasFeature.keys());
-  llvm::sort(names); // a hash table's order is none
+  llvm::sort(names); // a hash table has no order
   for (StringRef name : names)
     features.AddFeature(name, cpu.hasFeature.lookup(name));
   cpu.features = features.getString();
   return cpu;
 }
 
-/// A CPU with the instructions of `set` alone.
+/// A CPU with only the instructions of `set`.
 static HostCpu restrictTo(const bngradInstructionSet_t &set) {
   HostCpu cpu;
   cpu.name = set.cpu;

@@ -51,7 +51,7 @@ struct Hwloc {
 } // namespace
 
 bool Hwloc::find() {
-  // The library of version 2 has this name, whatever the minor version.
+  // Every minor version of version 2 has this name.
   void *library = dlopen("libhwloc.so.15", RTLD_LAZY | RTLD_LOCAL);
   if (!library)
     return false;
@@ -117,12 +117,12 @@ std::optional<MachineCaches> MachineCaches::fromHwloc() {
   if (!hwloc.find() || hwloc.init(&topology) != 0)
     return std::nullopt;
   llvm::scope_exit destroy([&] { hwloc.destroy(topology); });
-  // Caches alone: the rest takes most of the time.
+  // Load only caches: the rest takes most of the time.
   if (hwloc.filterAll(topology, HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
       hwloc.filterCaches(topology, HWLOC_TYPE_FILTER_KEEP_ALL) != 0)
     return std::nullopt;
 #if HWLOC_API_VERSION >= 0x00020800
-  // An older library refuses the flags, and only takes longer.
+  // An older library rejects the flags and merely takes longer.
   hwloc.setFlags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
                                HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
                                HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
@@ -131,13 +131,13 @@ std::optional<MachineCaches> MachineCaches::fromHwloc() {
     return std::nullopt;
   restrictToProcess(hwloc, topology);
   MachineCaches caches = readCaches(hwloc, topology);
-  // A sum may be too large for its type.
+  // The sums may have overflowed.
   if (caches.l1Bytes <= 0 || caches.lastLevelBytes <= 0)
     return std::nullopt;
   return caches;
 }
 
-#else // No header, so its types are not known.
+#else // Without its header, the types are unknown.
 
 std::optional<MachineCaches> MachineCaches::fromHwloc() { return std::nullopt; }
 

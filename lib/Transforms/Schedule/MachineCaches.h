@@ -18,12 +18,12 @@ namespace mlir::bngrad {
 struct MachineCaches {
   /// The least share of a logical CPU in its first-level data cache, in bytes.
   int64_t l1Bytes = 0;
-  /// All last-level caches together, in bytes.
+  /// The total of all last-level caches, in bytes.
   int64_t lastLevelBytes = 0;
 
-  /// Those of the CPUs on which this process may run, of all sockets and all
-  /// kinds of cores, as libhwloc 2 reports them. Nothing if it is not
-  /// installed, had no header in the build, or does not know both.
+  /// The caches of the CPUs on which this process may run, over all sockets and
+  /// all kinds of cores, as libhwloc 2 reports them. Nothing if libhwloc is not
+  /// installed, had no header in the build, or does not know both sizes.
   static std::optional<MachineCaches> fromHwloc();
 };
 

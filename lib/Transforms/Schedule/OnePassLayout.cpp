@@ -42,7 +42,7 @@ static int64_t getWidth(Value value) {
                           8);
 }
 
-/// Why the results of channels cannot be in shared memory; empty: they can.
+/// Why per-channel results cannot be in shared memory; empty if they can.
 static std::string findUnsuitableResult(const ScheduledGroup &group) {
   SmallVector<Value> results, inputs;
   for (linalg::GenericOp generic : group.channelwise) {
@@ -59,7 +59,7 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
       results.push_back(init.get());
   for (linalg::GenericOp generic : group.elementwise)
     llvm::append_range(inputs, generic.getDpsInputs());
-  // Readers of shared memory are told by the memref.
+  // Readers of shared memory are identified by the memref.
   for (Value input : inputs)
     for (Value result : results)
       if (isa<MemRefType>(input.getType()) &&
@@ -70,8 +70,8 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
   return "";
 }
 
-/// Whether `input` of a generic may be data that `producer` writes, but at
-/// other indices or by another view: those of another thread, or block.
+/// Whether `input` of a generic may read data that `producer` writes at other
+/// indices or through another view, that is, in another thread or block.
 static bool readsOthersData(linalg::GenericOp generic, OpOperand &input,
                             linalg::GenericOp producer) {
   Value read = input.get();
@@ -88,8 +88,8 @@ static bool readsOthersData(linalg::GenericOp generic, OpOperand &input,
   });
 }
 
-/// Why the data cannot be in shared memory, or the elements not be computed one
-/// after another by a thread; empty: they can.
+/// Why the data cannot be in shared memory, or why a thread cannot compute the
+/// elements one after another; empty if neither.
 static std::string findUnsuitableData(const ScheduledGroup &group) {
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (Value operand : generic->getOperands())
@@ -178,7 +178,7 @@ OnePassLayout::getFlatRows(const GpuSchedule &schedule) const {
     return std::nullopt;
   flat.rows =
       std::min(schedule.blockThreads / flat.columns, getRowsOfBlock(schedule));
-  // A channel starts at a multiple of the common divisor in a piece.
+  // Within a piece, a channel starts at a multiple of the common divisor.
   int64_t mostBefore = flat.lanes - std::gcd(length, flat.lanes);
   flat.pieces = llvm::divideCeil(mostBefore + length, flat.lanes);
   return flat;
@@ -195,7 +195,7 @@ int64_t OnePassLayout::getSharedBytes(const GpuSchedule &schedule,
 }
 
 int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
-  // A slot for each channel, and the sums that the threads exchange.
+  // A slot per channel, and the sums that the threads exchange.
   int64_t threads = schedule.blockThreads, tile = schedule.blockChannels;
   int64_t exchanged = threads / CudaChip::kWarpSize;
   if (std::optional<FlatRows> flat = getFlatRows(schedule))

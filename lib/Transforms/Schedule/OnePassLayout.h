@@ -19,61 +19,60 @@ namespace mlir::bngrad {
 
 /// Pieces of a chunk for each thread.
 inline constexpr int64_t kUnroll = 4;
-/// Stages in which the data of a block get into shared memory, at most.
+/// The most stages in which the data of a block are loaded to shared memory.
 inline constexpr int64_t kMostStages = 32;
 /// Bytes of an mbarrier.
 inline constexpr int64_t kMbarrierBytes = 8;
 
-/// The threads of a block beside each other for the pieces of flat rows.
+/// How the threads of a block divide flat rows into pieces.
 struct FlatRows {
   int64_t lanes;   // elements of a piece, of two channels at most
   int64_t columns; // pieces of a flat row
   int64_t rows;    // flat rows that the threads take at a time
-  int64_t pieces;  // of a channel in a flat row, at most
+  int64_t pieces;  // the most of a channel in a flat row
 };
 
-/// How `one_pass` lays a group out over blocks. Its loops, with adjacent ones
-/// of a kind merged, are [N, C, S] or [C, S], or [N, C] where channels are
-/// innermost.
+/// How `one_pass` lays a group out over blocks. Its merged loops are [N, C, S]
+/// or [C, S], or [N, C] if channels are innermost.
 struct OnePassLayout {
   bool channelsInnermost;
   int64_t rows;     // N, or 1
   int64_t channels; // C
   int64_t length;   // S, or 1
-  /// Operands that the sums and the elements both read: they are kept on chip.
+  /// Operands that both the sums and the elements read. They stay on chip.
   SmallVector<Value> operands;
   SmallVector<int64_t> widths; // bytes of an element, by operand
-  int64_t sumBytes;            // of all sums of a channel
-  int64_t resultBytes;         // of all results of a channel
-  int64_t lanes;               // elements of an access, at most
+  int64_t sumBytes;            // for all sums of a channel
+  int64_t resultBytes;         // for all results of a channel
+  int64_t lanes;               // the most elements of an access
 
   /// The layout of `group`, on tensors or memrefs, or a `reason` why there is
   /// none.
   static std::optional<OnePassLayout> get(const ScheduledGroup &group,
                                           std::string &reason);
 
-  /// Rows of a block at most.
+  /// The most rows of a block.
   int64_t getRowsOfBlock(const GpuSchedule &schedule) const {
     return llvm::divideCeil(rows, schedule.clusterBlocks);
   }
-  /// How a block of `schedule` takes the rows of its channels in one sample,
-  /// which are adjacent, as one *flat row*; nothing if each row is divided into
-  /// pieces by itself.
+  /// How a block of `schedule` takes the adjacent rows of its channels in one
+  /// sample as one *flat row*; nothing if each row is divided into pieces by
+  /// itself.
   std::optional<FlatRows> getFlatRows(const GpuSchedule &schedule) const;
-  /// Shared memory for the first `numOperands` of `operands`, of a block, in
+  /// The shared memory of a block for the first `numOperands` of `operands`, in
   /// bytes; each begins at a multiple of 128.
   int64_t getSharedBytes(const GpuSchedule &schedule,
                          unsigned numOperands) const;
-  /// That of all operands.
+  /// The shared memory of a block for all operands.
   int64_t getSharedBytes(const GpuSchedule &schedule) const {
     return getSharedBytes(schedule, widths.size());
   }
-  /// Static shared memory of a block at most, in bytes: sums, the results of
+  /// The most static shared memory of a block, in bytes: sums, the results of
   /// its channels, and mbarriers.
   int64_t getStaticBytes(const GpuSchedule &schedule) const;
 
-  /// Checks that a block of `schedule`, whose loops are allowed, has the shared
-  /// memory that it needs on `chip`.
+  /// Checks that `chip` has the shared memory that a block of `schedule` needs.
+  /// The loops were already checked.
   ///
   /// Errors: failure and a `reason`.
   LogicalResult verifySharedMemory(const GpuSchedule &schedule,
@@ -93,17 +92,17 @@ FailureOr<OnePassLayout> getOnePassLayout(const ScheduledGroup &group,
 /// neither integers nor floats do not count.
 int64_t getSumBytes(linalg::GenericOp reduction);
 
-/// Elements of a piece of the data of `generics`, at most: accesses of
-/// `accessBits` of the narrowest type, but two of the widest at most. 1 for
+/// The most elements of a piece of the data of `generics`: one access of
+/// `accessBits` of the narrowest type, but at most two of the widest. 1 for
 /// types that are neither integers nor floats.
 int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t accessBits);
 
-/// Rows of `columns` threads that are in one warp, which exchange their sums
-/// without shared memory.
+/// The rows of `columns` threads in one warp. They exchange their sums without
+/// shared memory.
 int64_t getRowsOfWarp(int64_t columns);
 
-/// Elements of shared memory for a sum of `rows` x `columns` threads, with
-/// `lanes` elements each, along the rows.
+/// Elements of shared memory to add up `lanes` elements each of `rows` x
+/// `columns` threads along the rows.
 int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 
 } // namespace mlir::bngrad

@@ -21,7 +21,7 @@ FailureOr<ScheduleAttr> mlir::bngrad::parseSchedule(StringRef text,
                                                     std::string &reason) {
   if (failed(verifyNesting(text, reason)))
     return failure();
-  // The parser's diagnostics point into the option; the caller's name it.
+  // The parser's diagnostics point into the option; the caller names it.
   std::string found;
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
     if (found.empty())

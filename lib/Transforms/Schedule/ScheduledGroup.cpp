@@ -74,7 +74,7 @@ bool mlir::bngrad::isChannelwise(linalg::GenericOp generic) {
 std::string
 mlir::bngrad::findObstacleBetween(ArrayRef<linalg::GenericOp> members) {
   // The loops replace the last member. A buffer that is filled in between must
-  // not be used before.
+  // not be used earlier.
   auto fillsForLater = [&](Operation *op) {
     auto fill = dyn_cast<linalg::FillOp>(op);
     return fill && llvm::none_of(members, [&](linalg::GenericOp member) {
@@ -108,7 +108,7 @@ bool mlir::bngrad::haveSameLoops(linalg::GenericOp a, linalg::GenericOp b) {
     return true;
   if (failed(verifyCompatibleShape(sizes, b.getStaticLoopRanges())))
     return false;
-  // Data that both index, including results of either.
+  // Data that both index, including their results.
   auto getData = [](linalg::GenericOp generic) {
     SmallVector<std::pair<Value, AffineMap>> data;
     for (OpOperand &operand : generic->getOpOperands())
@@ -134,7 +134,7 @@ AffineMap mlir::bngrad::getFeatureMap(MLIRContext *context, unsigned numLoops,
   return AffineMap::get(numLoops, 0, exprs, context);
 }
 
-/// Why the loops of `group` cannot run together, channel by channel; empty:
+/// Why the loops of `group` cannot run together, channel by channel; empty if
 /// they can.
 static std::string findConflict(const ScheduledGroup &group,
                                 ArrayRef<linalg::GenericOp> members) {
@@ -177,7 +177,7 @@ static std::string findConflict(const ScheduledGroup &group,
   return "";
 }
 
-/// Sorts `members` by role, or says in `reason` why they are no group.
+/// Sorts `members` by role, or says in `reason` why they do not form a group.
 static std::optional<ScheduledGroup>
 sortByRole(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   ScheduledGroup group;
@@ -202,8 +202,8 @@ sortByRole(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   return group;
 }
 
-/// The loops over data that tell channels apart: the parallel ones of a
-/// reduction; without one, those that index per-channel operands.
+/// The loops over data that are features: the parallel loops of the reduction
+/// or, without one, the loops that index per-channel operands.
 static SmallVector<unsigned> findFeatures(const ScheduledGroup &group) {
   SmallVector<unsigned> loops;
   if (group.reduction) {
@@ -323,8 +323,8 @@ mlir::bngrad::getMergedDims(AffineMap map,
 }
 
 /// True if the dims of `operand` that `map` indexes by `mergedLoop` can be one
-/// dim: neighbours in that order, and in a memref of one stride. A
-/// tensor will be dense.
+/// dim: they are adjacent in that order and, in a memref, their strides agree.
+/// A tensor will be dense.
 static bool keepsTogether(Value operand, AffineMap map,
                           const ReassociationIndices &mergedLoop) {
   if (!map.isProjectedPermutation() ||
@@ -340,7 +340,7 @@ static bool keepsTogether(linalg::GenericOp generic,
                           const ReassociationIndices &mergedLoop) {
   return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
-    // Scalars of per-channel loops.
+    // Per-channel loops may read scalars.
     return map.isConstant() || keepsTogether(operand.get(), map, mergedLoop);
   });
 }

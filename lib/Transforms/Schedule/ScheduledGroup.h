@@ -22,17 +22,17 @@
 
 namespace mlir::bngrad {
 
-/// True if `map` has every loop once, in any order.
+/// True if `map` contains every loop once, in any order.
 inline bool isDataMap(AffineMap map) { return map.isPermutation(); }
 
-/// True if the loops of `a` and `b` are known to have the same sizes: static
-/// ones, or those of an operand that both index alike.
+/// True if the loops of `a` and `b` are known to have the same sizes: their
+/// sizes are static, or both index an operand in the same way.
 bool haveSameLoops(linalg::GenericOp a, linalg::GenericOp b);
 
-/// The source of `value`, if it is a view that merging loops creates.
+/// The source of `value` if that is a view that loop merging creates.
 Value getViewed(Value value);
 
-/// The map from loops over data to those that are `features`.
+/// The map from the loops over data to the `features`.
 AffineMap getFeatureMap(MLIRContext *context, unsigned numLoops,
                         ArrayRef<unsigned> features);
 
@@ -43,28 +43,28 @@ getMergedDims(AffineMap map, ArrayRef<ReassociationIndices> mergedLoops);
 /// The values that a reduction yields, as (result, value in the body).
 struct ReductionValues {
   SmallVector<std::pair<unsigned, Value>> terms;  // of the sums
-  SmallVector<std::pair<unsigned, Value>> stores; // an element per iteration
+  SmallVector<std::pair<unsigned, Value>> stores; // one element per iteration
 };
 
-/// True if the body of `generic` reads data that is no operand.
+/// True if the body of `generic` reads data that is not an operand.
 bool readsBeside(linalg::GenericOp generic);
 
-/// True if `generic`, with a loop for each feature, reads and writes values of
-/// its channel, or one value for all.
+/// True if `generic`, with a loop for each feature, reads and writes only
+/// values of its channel, or one value for all.
 bool isChannelwise(linalg::GenericOp generic);
 
 /// Describes an op between the members that can move neither before nor after
-/// their loops; empty: there is none.
+/// their loops; empty if there is none.
 std::string findObstacleBetween(ArrayRef<linalg::GenericOp> members);
 
-/// The reason where getReductionValues has none.
+/// The reason if getReductionValues returns nothing.
 inline constexpr StringLiteral kNotSums =
     "expected every result of the reduction to be a sum with "
     "fastmath<reassoc>, indexed by the parallel loops";
 
-/// The values of a generic whose results are sums with fastmath<reassoc>,
-/// indexed by its parallel loops, or have an element per iteration; nothing if
-/// one is neither, or if there is no sum.
+/// The values of a generic each of whose results is a sum with
+/// fastmath<reassoc>, indexed by the parallel loops, or has one element per
+/// iteration; nothing if a result is neither, or if none is a sum.
 std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
 
 /// The generics of a group, in the order of their block.
@@ -72,18 +72,17 @@ using GroupMembers = SmallVector<linalg::GenericOp>;
 
 /// The generics of a group, on tensors or memrefs, by role.
 ///
-/// The loops over the data are those of the reduction and of the element-wise
-/// generics; `features` are the ones that tell channels apart, all others are
-/// summed over.
+/// The reduction and the element-wise generics loop over the data. The indices
+/// of `features` identify a channel; all other loops are summed over.
 struct ScheduledGroup {
-  linalg::GenericOp reduction;                // null: none
+  linalg::GenericOp reduction;                // null if none
   SmallVector<linalg::GenericOp> channelwise; // one iteration per channel
   SmallVector<linalg::GenericOp> elementwise; // one per element
   SmallVector<unsigned> features;             // loops over the data, ascending
   unsigned numLoops = 0;                      // over the data
 
-  /// Sorts `members`, in the order of their block, or says in `reason` why they
-  /// are no group.
+  /// Sorts `members`, given in the order of their block, or says in `reason`
+  /// why they do not form a group.
   static std::optional<ScheduledGroup> get(ArrayRef<linalg::GenericOp> members,
                                            std::string &reason);
 
@@ -94,22 +93,22 @@ struct ScheduledGroup {
   SmallVector<linalg::GenericOp> getDataGenerics() const;
   /// All members, in the order of their block.
   GroupMembers getMembers() const;
-  /// As getMembers, for a pass that replaces them.
+  /// Like getMembers, for a pass that replaces the members.
   SmallVector<linalg::GenericOp *> getMemberSlots();
   /// The static or dynamic sizes of the loops over the data.
   SmallVector<int64_t> getLoopSizes() const;
   /// The loops over the data, grouped by merged loop. Adjacent loops of a kind
-  /// can be merged if every operand of every member allows it: by the order of
-  /// its dims and, of a memref, by its strides. Tensors will be dense.
+  /// can be merged if every operand of every member allows it by the order of
+  /// its dims and, for a memref, by its strides. Tensors will be dense.
   SmallVector<ReassociationIndices> getMergeableLoops() const;
-  /// Those on tensors; on memrefs, whose loops are merged already, each loop.
+  /// On tensors, the mergeable loops; on memrefs, the loops, already merged.
   SmallVector<ReassociationIndices> getMergedLoops() const;
   /// The per-channel loops over the same indices as `mergedLoop`.
   ReassociationIndices
   getChannelLoops(const ReassociationIndices &mergedLoop) const;
 };
 
-/// Emits a remark of `pass` that `generic` was not converted, and why.
+/// Emits a remark of `pass` that says why `generic` was not converted.
 void emitMissed(linalg::GenericOp generic, StringRef pass, const Twine &text);
 
 } // namespace mlir::bngrad

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rules that choose a schedule by sizes, without MLIR: compiled into the
-// choice at compile time, emitted as IR by kernels for dynamic sizes, and
-// evaluated by the C library, which describes those kernels.
+// The rules that choose a schedule by sizes. They do not use MLIR: the compiler
+// evaluates them for static sizes and emits them as IR for dynamic ones, and
+// the C library evaluates them to describe such kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,22 +26,22 @@ namespace mlir::bngrad {
 /// Sizes at which one schedule takes over from another. Their measurements are
 /// in bench/results/thresholds.md.
 namespace limits {
-/// `split` for fewer channels than this, which would leave threads without
-/// work, unless there is little of it.
+/// `split` is chosen for fewer channels than this, as threads would lack work,
+/// unless there is little work in all.
 inline constexpr int64_t kFewChannels = 8;
-/// Fewer elements than this are work for one thread.
+/// Fewer elements than this are computed by one thread.
 inline constexpr int64_t kSerialElements = 16 << 10;
-/// `tiles` for rows of fewer elements than kShortRow if there are kManyRows of
-/// them. Fewer stay in near caches, where the order of reading matters less
-/// than the cost of a tile, unless a row is less than a vector.
+/// `tiles` is chosen for rows of fewer than kShortRow elements if there are
+/// kManyRows. Fewer rows stay in near caches, where the order of reading
+/// matters less than the cost of a tile, unless a row is less than a vector.
 inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
                          kVeryShortRow = 16, kManyVeryShortRows = 64;
-/// All samples of a tile share its tables of per-channel values. `tiles` for at
-/// least kManySamples, or kSomeSamples where rows are very short or the three
+/// All samples of a tile share its tables of per-channel values. `tiles` needs
+/// at least kManySamples, or kSomeSamples if rows are very short or the three
 /// tensors exceed the caches: with fewer, making the tables takes longer than
 /// reading rows that are far apart.
 inline constexpr int64_t kManySamples = 32, kSomeSamples = 16;
-/// The caches of a CPU that is not known, in bytes.
+/// The assumed caches of an unknown CPU, in bytes.
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
 } // namespace limits
 
@@ -54,7 +54,7 @@ struct DataSizes {
   int64_t elementBytes; // of the widest
 };
 
-/// A rule for such data. It applies below and from the limits given.
+/// A rule for such data. `*Below` limits are exclusive, `*From` inclusive.
 struct SizeRule {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
@@ -66,7 +66,7 @@ struct SizeRule {
   int64_t samplesFrom = 0;
   int64_t tensorBytesFrom = 0;
 
-  /// The least N * C * S where an element has so many bytes.
+  /// The least N * C * S for elements of so many bytes.
   constexpr int64_t getLeastElements(int64_t elementBytes) const {
     return std::max(elementsFrom,
                     (tensorBytesFrom + elementBytes - 1) / elementBytes);
@@ -96,7 +96,7 @@ inline constexpr SizeRule kSizeRules[] = {
      limits::kManyRows, limits::kSomeSamples, limits::kLastLevelBytes / 3},
 };
 
-/// The kind for `sizes`, of those that `allows` returns true for.
+/// The kind for `sizes` among those for which `allows` returns true.
 template <typename Predicate>
 constexpr ScheduleKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
   for (const SizeRule &rule : kSizeRules)
@@ -105,11 +105,11 @@ constexpr ScheduleKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
   return ScheduleKind::Channels;
 }
 
-/// Columns of the tables of `tiles`, whose widest element has so many bytes.
-/// A row of a tile has the same number of bytes for every type: 4 KiB, or one
+/// Columns of the tables of `tiles`, whose widest element has so many bytes. A
+/// row of a tile has the same number of bytes for every type: 4 KiB, or one
 /// page, for a first-level cache of 32 or 48 KiB. The rows of a tile are far
-/// apart, so shorter ones use the memory badly, and the tables of longer ones
-/// do not fit into that cache.
+/// apart, so shorter rows waste memory bandwidth, and tables for longer rows do
+/// not fit into that cache.
 constexpr int64_t getTileColumns(int64_t l1Bytes, int64_t elementBytes) {
   int64_t most = std::max<int64_t>(l1Bytes / (8 * elementBytes), 64);
   int64_t columns = 1;

@@ -19,7 +19,7 @@
 
 using namespace mlir::bngrad;
 
-/// Bytes of data cache `level` as Linux lists them in `folder`, `32768K`; 0 if
+/// Bytes of data cache `level`, which Linux lists in `folder` as `32768K`; 0 if
 /// it does not.
 static int64_t readCacheBytes(llvm::StringRef folder, int level) {
   for (int index = 0; index < 8; ++index) {

@@ -17,12 +17,12 @@ namespace mlir::bngrad {
 /// `op` if it is a generic on tensors whose loops may be split, or null.
 linalg::GenericOp getSplittable(Operation *op);
 
-/// True if `value` is made anew for each reader, so that its readers need not
-/// have anything in common: a tensor.empty, or a linalg.fill of one.
+/// True if `value`, a tensor.empty or a linalg.fill of one, is created anew for
+/// each reader, so that it does not connect its readers.
 bool isRemade(Value value);
 
-/// The dims of a reshape: those of its coarse side, and for each of them the
-/// group of dims on its fine side.
+/// The dims of a reshape: the dims of its coarse side, and for each of them a
+/// group of dims of its fine side.
 struct Reshape {
   explicit Reshape(tensor::ExpandShapeOp op)
       : op(op), coarse(op.getSrc()), fine(op.getResult()),
@@ -31,7 +31,7 @@ struct Reshape {
       : op(op), coarse(op.getResult()), fine(op.getSrc()),
         groups(op.getReassociationIndices()) {}
 
-  /// Null if `op` is no reshape, or one of a tensor of rank 0.
+  /// Null if `op` is not a reshape, or reshapes a tensor of rank 0.
   static std::optional<Reshape> get(Operation *op) {
     std::optional<Reshape> reshape;
     if (auto expand = dyn_cast_or_null<tensor::ExpandShapeOp>(op))
@@ -52,7 +52,7 @@ struct Reshape {
   SmallVector<ReassociationIndices> groups;
 };
 
-/// All loops and dims that have the index of one dim.
+/// All loops and dims that share the index of one dim.
 class DimClass {
 public:
   DimClass(Value value, int64_t dim) {

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What JAX and StableHLO say about a module beside its values: Shardy's meshes
-// and shardings, those of GSPMD as strings, and bounds of dynamic sizes. The
-// attributes are opaque, so their text is read.
+// JAX and StableHLO annotate modules with Shardy's meshes and shardings, with
+// GSPMD's shardings as strings, and with bounds of dynamic sizes. The
+// attributes are opaque, so this pass reads their text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ static StringRef getNamespace(Attribute attribute) {
   return attribute.getDialect().getNamespace();
 }
 
-/// Shardy's attributes of an op, also in properties if it is unregistered.
-/// Those that name a mesh are before those that only name axes.
+/// Shardy's attributes of an op, also from the properties of an unregistered
+/// op. Attributes that name a mesh come before those that only name axes.
 static SmallVector<Attribute> getShardings(Operation *op) {
   SmallVector<Attribute> withMesh, withoutMesh;
   auto add = [&](NamedAttribute attribute) {
@@ -116,7 +116,7 @@ struct BNGradDropAnnotationsPass
     SmallVector<Operation *> ops;
     module.walk<WalkOrder::PreOrder>([&](Operation *op) {
       StringRef name = op->getName().getStringRef();
-      // A return is dropped with the op that it belongs to.
+      // A return is dropped along with its parent op.
       if (name.starts_with("sdy.") && name != "sdy.return")
         ops.push_back(op);
       if (name == "sdy.mesh")
@@ -140,26 +140,26 @@ private:
       meshes[name.getValue()] = parseMesh(print(mesh));
   }
 
-  /// Reports a sharding of `op` that uses an axis with several devices.
-  /// Attributes without a mesh have that of the one before.
+  /// Reports a sharding of `op` that uses an axis with several devices. An
+  /// attribute without a mesh uses the mesh of the preceding one.
   LogicalResult verifyReplicated(Operation *op, ArrayRef<Attribute> attributes);
-  /// Reads the mesh that `text` starts with, `@mesh` or `mesh<["x"=2]>`, if it
-  /// does.
+  /// Reads a mesh at the start of `text`, `@mesh` or `mesh<["x"=2]>`, if there
+  /// is one.
   ///
   /// Errors: a diagnostic at `op`, if there is no such mesh.
   LogicalResult consumeMesh(Operation *op, StringRef &text,
                             std::optional<Mesh> &mesh);
   /// Reports a string of GSPMD such as `{devices=[2,1]0,1}`.
   static LogicalResult verifyGspmd(Operation *op, StringRef text);
-  /// Drops what the attributes of `op` say of shardings.
+  /// Drops the shardings among the attributes of `op`.
   LogicalResult dropShardings(Operation *op);
-  /// Calls `remove` for those of the `attributes` of `op`, its arguments or its
-  /// results that are shardings.
+  /// Calls `remove` for each sharding among the `attributes` of `op`, of its
+  /// arguments or of its results.
   LogicalResult dropShardings(Operation *op,
                               ArrayRef<NamedAttribute> attributes,
                               function_ref<void(StringAttr)> remove);
-  /// Erases an op of Shardy: a mesh, a group, one that returns its operand, or
-  /// one whose region computes its results.
+  /// Erases an op of Shardy: a mesh, a group, an op that returns its operand,
+  /// or an op whose region computes its results.
   LogicalResult drop(Operation *op);
 
   llvm::StringMap<Mesh> meshes;
@@ -199,8 +199,8 @@ BNGradDropAnnotationsPass::verifyReplicated(Operation *op,
   std::optional<Mesh> mesh;
   for (Attribute attribute : attributes) {
     std::string text = print(attribute);
-    // Each sharding is `<@mesh, [{"x"}, {}], replicated={"y"}>`, or has a mesh
-    // of its own: `<mesh<["x"=2]>, ...>`.
+    // Each sharding is `<@mesh, [{"x"}, {}], replicated={"y"}>`, or contains a
+    // mesh: `<mesh<["x"=2]>, ...>`.
     for (StringRef rest = text; !rest.empty();) {
       if (failed(consumeMesh(op, rest, mesh)))
         return failure();
@@ -293,9 +293,8 @@ static bool haveSameTypes(ValueRange values, ValueRange others) {
   return values.getTypes() == others.getTypes();
 }
 
-/// The body of an op that computes its results from its operands as its region
-/// does, such as sdy.manual_computation, where all sizes are those of one
-/// device; otherwise null.
+/// The body of an op whose region computes its results from its operands, such
+/// as sdy.manual_computation with all sizes as on one device; else null.
 static Block *getBody(Operation *op) {
   if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock())
     return nullptr;

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream infers the dims that a slice drops from strides before they are
-// multiplied by the steps, and the sizes of an expanded group from the static
-// ones. docs/upstream.md has programs for which it fails. Here, ops are
-// rewritten so that there is nothing to infer.
+// Upstream infers the dims that a slice drops from the strides before the steps
+// are applied, and the sizes of an expanded group from its static sizes.
+// docs/upstream.md has programs for which it fails. Here, ops are rewritten so
+// that there is nothing to infer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// A view of `source` with the sizes, strides and offset of `type`; those that
-/// are dynamic are taken from `sizes`, `strides` and `offset`.
+/// A view of `source` with the sizes, strides and offset of `type`. Dynamic
+/// ones are taken from `sizes`, `strides` and `offset`.
 static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
                     Value offset, ArrayRef<OpFoldResult> sizes,
                     ArrayRef<OpFoldResult> strides) {
@@ -53,8 +53,8 @@ static Value castTo(OpBuilder &b, Location loc, MemRefType type, Value source,
       b, loc, type, source, choose(knownOffset, offset), newSizes, newStrides);
 }
 
-/// True if `size` is that of a dim of an argument of a function, which no pass
-/// will know.
+/// True if `size` is a size of a function argument: no pass will make it
+/// static.
 static bool staysUnknown(OpFoldResult size) {
   auto value = dyn_cast<Value>(size);
   auto dim = value ? value.getDefiningOp<memref::DimOp>() : memref::DimOp();
@@ -63,8 +63,8 @@ static bool staysUnknown(OpFoldResult size) {
   return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
-/// True if the sizes alone say which dims `op` drops, whatever sizes turn out
-/// to be constants later.
+/// True if the sizes alone determine which dims `op` drops, whichever sizes
+/// later become constants.
 static bool isPlain(memref::SubViewOp op) {
   if (op.getType().getRank() == op.getSourceType().getRank())
     return true;
@@ -86,7 +86,7 @@ static bool isPlain(memref::SubViewOp op) {
 }
 
 /// The dims of `full`, the type of a slice before dims are dropped, that
-/// `reduced` keeps, in order; failure: sizes and strides name different ones.
+/// `reduced` keeps, in order; failure if sizes and strides disagree.
 static FailureOr<SmallVector<int64_t>> findKeptDims(MemRefType full,
                                                     MemRefType reduced) {
   SmallVector<int64_t> fullStrides = full.getStridesAndOffset().first;
@@ -173,8 +173,8 @@ static void expand(memref::ExpandShapeOp op) {
   op.erase();
 }
 
-/// Drops the steps of a slice of tensors in dims of size 1, in which they have
-/// no effect: upstream would make strides of them, and drop other dims.
+/// Drops the steps of a slice of tensors in dims of size 1, where they have no
+/// effect: upstream would turn them into strides and drop other dims.
 template <typename OpTy> static void dropSteps(OpTy op) {
   SmallVector<int64_t> strides(op.getStaticStrides());
   for (auto [stride, size] : llvm::zip_equal(strides, op.getStaticSizes()))

@@ -6,23 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reshape between two generics keeps them from being fused, unless the loops
-// of the one with the coarse shape are split as the reshape splits its dims.
-// All generics that such a loop runs through have to be split alike, or the
-// reshape moves elsewhere: the sums of a gradient and its grad_input, and all
-// that is fused with them. So one rewrite finds the class of a dim, which is
-// every loop of a generic and every dim of a tensor that has the same index,
-// and splits all of it.
+// A reshape between two generics prevents their fusion, unless the loops of the
+// generic with the coarse shape are split as the reshape splits its dims. All
+// generics that share such a loop (the sums of a gradient, its grad_input, and
+// all that is fused with them) must be split alike, or the reshape only moves.
+// So one rewrite finds the class of a dim, that is, every loop of a generic and
+// every dim of a tensor with the same index, and splits all of it.
 //
 // Upstream's patterns (populateFoldReshapeOpsByExpansionPatterns) split one
-// generic at a time and put reshapes on its other operands and results. Where a
-// class contains a part of itself, as when a vector is expanded to 1xN and both
-// forms are read by one loop, those move in circles and add a dim in each.
+// generic at a time and put reshapes on its other operands and results. If a
+// class contains a part of itself, as when a vector is expanded to 1xN and one
+// loop reads both forms, those patterns never end and add a dim in each round.
 //
 // Measure: the number of groups of more than one dim, over all collapses that a
 // generic reads, and all expansions of a generic's result that a generic reads.
-// A rewrite removes at least one. It adds none: the reshapes that it makes are
-// where the class ends, at a value that no generic computes or that no generic
+// A rewrite removes at least one and adds none: it creates reshapes only at the
+// ends of the class, at values that no generic computes or that no generic
 // reads. Classes that cannot be split are unchanged.
 //
 //===----------------------------------------------------------------------===//
@@ -48,7 +47,7 @@ using namespace mlir::bngrad;
 using tensor::CollapseShapeOp;
 using tensor::ExpandShapeOp;
 
-/// Whether a body asks for the index of a loop of the class.
+/// Whether a body uses the index of a loop of the class.
 static bool usesIndex(linalg::GenericOp generic, const DimClass &dimClass) {
   return generic
       .walk([&](linalg::IndexOp index) {
@@ -60,8 +59,8 @@ static bool usesIndex(linalg::GenericOp generic, const DimClass &dimClass) {
       .wasInterrupted();
 }
 
-/// The sizes of the dims that the dims of `dimClass` are split into, which are
-/// those of `group`; failure if they do not follow from the size of such a dim.
+/// The sizes of the dims `group` that the dims of `dimClass` are split into;
+/// failure if they do not follow from the size of a dim of the class.
 static FailureOr<SmallVector<int64_t>> getSplitSizes(PatternRewriter &rewriter,
                                                      const Reshape &reshape,
                                                      int64_t coarseDim,
@@ -108,17 +107,17 @@ public:
                 ArrayRef<int64_t> sizes)
       : b(b), dimClass(dimClass), sizes(sizes) {}
 
-  /// False if `reshape` splits a dim of the class in another way, or has the
-  /// class as a part of a dim: such a reshape stays.
+  /// False if `reshape` splits a dim of the class differently, or has the class
+  /// as part of a dim: such a reshape stays.
   bool canSplit(const Reshape &reshape) const {
     return getSplitShape(reshape).has_value();
   }
 
-  /// `ops` are those of the class, in their order in the function.
+  /// `ops` are the ops of the class, in their order in the function.
   void split(ArrayRef<Operation *> ops);
 
 private:
-  /// For each dim whether it is split.
+  /// Whether each dim is split.
   using Dims = SmallVector<bool>;
   /// The fine side of a reshape between split values, and its groups.
   struct SplitShape {
@@ -240,7 +239,7 @@ Value ClassSplitter::expand(Value value, const Dims &dims) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfterValue(value);
   Location loc = value.getLoc();
-  // Sizes that are known elsewhere in the class.
+  // Use sizes that are known elsewhere in the class.
   auto type = cast<RankedTensorType>(value.getType());
   bool isStatic = llvm::none_of(sizes, ShapedType::isDynamic);
   SmallVector<int64_t> shape(type.getShape());
@@ -359,7 +358,7 @@ bool ClassSplitter::isMatched(const ReassociationIndices &group,
   // One size follows from the others.
   int64_t unknown = 0;
   for (auto [dim, size] : llvm::zip_equal(group, sizes)) {
-    // It would contain itself.
+    // The class would contain a part of itself.
     if (dimClass.hasDim(fine, dim))
       return false;
     if (type.isDynamicDim(dim) || ShapedType::isDynamic(size))
@@ -396,7 +395,7 @@ ClassSplitter::getSplitShape(const Reshape &reshape) const {
   return split;
 }
 
-/// Makes a reshape once more, between split values.
+/// Recreates a reshape between split values.
 void ClassSplitter::splitReshape(const Reshape &reshape) {
   std::optional<SplitShape> splitShape = getSplitShape(reshape);
   if (!splitShape) {
@@ -442,7 +441,7 @@ void ClassSplitter::splitReshape(const Reshape &reshape) {
     split = ExpandShapeOp::create(b, loc, type, split, groups, splitSizes);
   }
   splitValues[reshape.fine] = split;
-  // Without dims of the class, its readers see the same value.
+  // Without dims of the class, readers see the same value.
   if (!llvm::is_contained(fineDims, true))
     replacements.push_back({reshape.op, {castTo(loc, fineType, split)}});
 }
@@ -491,9 +490,9 @@ static SmallVector<Operation *> getInOrder(const SetVector<Operation *> &ops,
   return inOrder;
 }
 
-/// True if splitting the class makes an element-wise loop of more dims than the
-/// value that is reshaped, such as one over all elements for a vector of
-/// channels: nothing of its kind could be fused.
+/// True if splitting the class would split an element-wise loop over more dims
+/// than the reshaped value has, such as a loop over all elements for a vector
+/// of channels: nothing could then be fused with it.
 static bool isPartOfLoops(const DimClass &dimClass, Value coarse) {
   int64_t rank = cast<RankedTensorType>(coarse.getType()).getRank();
   return llvm::any_of(dimClass.getOps(), [&](Operation *op) {
@@ -502,7 +501,7 @@ static bool isPartOfLoops(const DimClass &dimClass, Value coarse) {
   });
 }
 
-/// Splits the dim `coarseDim` of the coarse side, and all of its class.
+/// Splits dim `coarseDim` of the coarse side and its whole class.
 static LogicalResult foldGroup(PatternRewriter &rewriter,
                                const Reshape &reshape, int64_t coarseDim) {
   Operation *op = reshape.op;
@@ -513,7 +512,7 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
       getSplitSizes(rewriter, reshape, coarseDim, dimClass);
   if (failed(sizes))
     return failure();
-  // An index is computed from the sizes of all dims but the first.
+  // Computing the index takes the sizes of all dims but the first.
   if (llvm::any_of(ArrayRef(*sizes).drop_front(), ShapedType::isDynamic))
     for (Operation *member : dimClass.getOps())
       if (auto generic = dyn_cast<linalg::GenericOp>(member);
@@ -530,8 +529,8 @@ static LogicalResult foldGroup(PatternRewriter &rewriter,
 }
 
 namespace {
-/// A collapse that a generic reads, or an expansion of a generic's result that
-/// a generic reads.
+/// Matches a collapse that a generic reads, or an expansion of a generic's
+/// result that a generic reads.
 template <typename OpTy> struct FoldReshape : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
 

@@ -15,7 +15,7 @@ class RewritePatternSet;
 
 namespace mlir::bngrad {
 
-/// Adds patterns that give the loops of generics the finer shape of the
+/// Adds patterns that split the loops of generics into the finer shape of the
 /// reshapes between them.
 void populateFoldReshapePatterns(RewritePatternSet &patterns);
 

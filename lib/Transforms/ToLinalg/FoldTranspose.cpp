@@ -29,7 +29,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The permutation that the values are all transposed by, or nothing.
+/// The permutation by which all values are transposed, if there is one.
 static std::optional<SmallVector<int64_t>>
 getCommonPermutation(ArrayRef<OpOperand *> operands) {
   std::optional<SmallVector<int64_t>> common;
@@ -51,7 +51,7 @@ getCommonPermutation(ArrayRef<OpOperand *> operands) {
 }
 
 /// The feature dims of the operands before they were transposed; nothing if
-/// that changes their order, which is that of the per-channel operands' dims.
+/// their order changes, as the per-channel operands' dims have that order.
 static std::optional<SmallVector<int64_t>>
 permuteFeatureDims(ArrayRef<int64_t> featureDims,
                    ArrayRef<int64_t> permutation) {
@@ -89,8 +89,8 @@ static Value buildTranspose(PatternRewriter &rewriter, Location loc,
 
 static bool isData(Role role) { return getRoleShape(role) == RoleShape::Data; }
 
-/// Makes `result` the gradient of operands that are not transposed, and its
-/// uses those of its transpose.
+/// Makes `result` the gradient of the untransposed operands, and makes its
+/// users read its transpose.
 static void transposeResult(PatternRewriter &rewriter,
                             TypedValue<RankedTensorType> result,
                             ArrayRef<int64_t> permutation) {
@@ -106,8 +106,8 @@ static void transposeResult(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Transposes of all data operands become one of grad_input, which then meets
-/// the transpose of its reader, and other feature dims.
+/// Replaces transposes of all data operands by a transpose of grad_input, which
+/// may cancel with its reader's, and by other feature dims.
 struct FoldTranspose : OpInterfaceRewritePattern<GradientOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 

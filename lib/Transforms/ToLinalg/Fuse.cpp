@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream's element-wise fusion does not fuse a producer with two readers,
-// such as grad_output and input, which the sums and grad_input read. With a
+// Upstream's element-wise fusion does not fuse a producer that has two readers,
+// such as grad_output or input, which both the sums and grad_input read. With a
 // control function that always agrees, it moves per-channel square roots and
 // divisions into the loop over the elements. The rules here avoid both.
 //
-// Measure, of which every rewrite lowers the first number that it changes:
-// named element-wise ops; generics; the generics that each generic follows
-// from, added up path by path; groups of dims that reshapes split or merge
-// (FoldReshape.cpp); inits that are some value although nothing reads them;
-// operands and results of generics.
+// Measure, lexicographic: every rewrite lowers the first of these numbers that
+// it changes. Named element-wise ops; generics; the generics that each generic
+// depends on, counted once per path; groups of dims that reshapes split or
+// merge (FoldReshape.cpp); unread inits that are not empty; operands and
+// results of generics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static bool followsFromReduction(Value value, DenseSet<Operation *> &visited) {
   });
 }
 
-/// As below; `visited` holds generics that are known not to be such a part.
+/// See below; `visited` holds generics that are known not to be such a part.
 static bool isElementwisePart(linalg::GenericOp generic,
                               DenseSet<Operation *> &visited) {
   if (!isParallel(generic) || !visited.insert(generic).second)
@@ -74,15 +74,15 @@ static bool isElementwisePart(linalg::GenericOp generic,
 }
 
 /// True if `generic` belongs to the element-wise part of a gradient: it reads
-/// per-channel values that follow from sums, or takes the result of such a
-/// generic further.
+/// per-channel values that follow from sums, or it reads a result of such a
+/// generic.
 static bool isElementwisePart(linalg::GenericOp generic) {
   DenseSet<Operation *> visited;
   return isElementwisePart(generic, visited);
 }
 
-/// The reason why computing the producer where `use` reads it costs more than
-/// reading its value there would, seen from this use alone; empty: it does not.
+/// The reason why it costs more to compute the producer at `use` than to read
+/// its value there, judged from this use alone; empty if it does not.
 static StringRef findCost(OpOperand &use) {
   if (!linalg::areElementwiseOpsFusable(&use))
     return "upstream cannot fuse it";
@@ -90,11 +90,11 @@ static StringRef findCost(OpOperand &use) {
   auto consumer = cast<linalg::GenericOp>(use.getOwner());
   if (producer->getBlock() != consumer->getBlock())
     return "it is in another block";
-  // Read by the identity map, the producer's loops are the consumer's; else a
+  // With the identity map, producer and consumer have the same loops; else a
   // per-channel value would be computed once per element.
   if (!consumer.getMatchingIndexingMap(&use).isIdentity())
     return "it is not read by the identity map";
-  // A transposing producer would end contiguous loads in the consumer.
+  // A transposing producer would make loads of the consumer strided.
   AffineMap resultMap =
       producer.getIndexingMapMatchingResult(cast<OpResult>(use.get()));
   for (OpOperand *input : producer.getDpsInputOperands()) {
@@ -102,14 +102,14 @@ static StringRef findCost(OpOperand &use) {
     if (map.getNumResults() == resultMap.getNumResults() && map != resultMap)
       return "it transposes an input";
   }
-  // grad_input belongs to the group of its own sums, not to the next ones.
+  // grad_input belongs to the group of its own sums, not of the next sums.
   if (!isParallel(consumer) && isElementwisePart(producer))
     return "it is part of a gradient, and the reader is a sum";
   return "";
 }
 
-/// True if computing the producer where `use` reads it costs no more than
-/// reading its value there would.
+/// True if computing the producer at `use` costs no more than reading its value
+/// there.
 static bool isFusable(OpOperand &use) {
   StringRef cost = findCost(use);
   if (!cost.empty() && use.get().getDefiningOp<linalg::GenericOp>())
@@ -118,8 +118,8 @@ static bool isFusable(OpOperand &use) {
   return cost.empty();
 }
 
-/// True if every use of a result of `producer` is fusable, so that it may be
-/// computed in all of them and disappear.
+/// True if every use of a result of `producer` is fusable, so that the producer
+/// can be fused into all of them and disappear.
 static bool mayDisappear(linalg::GenericOp producer) {
   return llvm::all_of(producer->getUses(), isFusable);
 }
@@ -131,8 +131,8 @@ static bool isReadBySums(linalg::GenericOp producer) {
   });
 }
 
-/// Collects in `moved` the reshapes of `producer`'s results that stand before
-/// `consumer`. False if something else reads them there, or in another block.
+/// Collects in `moved` the reshapes of `producer`'s results before `consumer`.
+/// False if anything else reads them before it, or in another block.
 static bool collectReshapesBefore(Operation *producer,
                                   linalg::GenericOp consumer,
                                   SetVector<Operation *> &moved) {
@@ -153,9 +153,9 @@ static bool collectReshapesBefore(Operation *producer,
   });
 }
 
-/// True if the results of `producer` may become results of `consumer`, fused:
-/// whatever else reads them does so later in the same block, once the reshapes
-/// `moved` are moved to after the consumer.
+/// True if, after fusion, the results of `producer` can be results of
+/// `consumer`: everything else reads them later in the same block once the
+/// reshapes `moved` are moved behind the consumer.
 static bool mayYieldResults(linalg::GenericOp producer,
                             linalg::GenericOp consumer,
                             SetVector<Operation *> &moved) {
@@ -163,8 +163,7 @@ static bool mayYieldResults(linalg::GenericOp producer,
   return collectReshapesBefore(producer, consumer, moved);
 }
 
-/// The first operand by which `consumer` reads `producer` where that can be
-/// fused, or null.
+/// The first fusable operand by which `consumer` reads `producer`, or null.
 static OpOperand *getRead(linalg::GenericOp consumer,
                           linalg::GenericOp producer) {
   for (OpOperand *operand : consumer.getDpsInputOperands())
@@ -173,7 +172,7 @@ static OpOperand *getRead(linalg::GenericOp consumer,
   return nullptr;
 }
 
-/// True if `consumer` reads `producer` only where that can be fused.
+/// True if `consumer` reads `producer` only by fusable operands.
 static bool isFusableEverywhere(linalg::GenericOp producer,
                                 linalg::GenericOp consumer) {
   return llvm::all_of(producer->getUses(), [&](OpOperand &use) {
@@ -181,9 +180,9 @@ static bool isFusableEverywhere(linalg::GenericOp producer,
   });
 }
 
-/// Fuses `producer` into `consumer` by all operands where it can be, of which
-/// there is one. If `yieldsResults`, its results become results of the
-/// consumer, for all that reads them later.
+/// Fuses `producer` into `consumer` by all fusable operands; there is at least
+/// one. If `yieldsResults`, the consumer also yields the producer's results,
+/// for later readers.
 static LogicalResult fuseInto(PatternRewriter &rewriter,
                               linalg::GenericOp producer,
                               linalg::GenericOp consumer, bool yieldsResults) {
@@ -205,8 +204,8 @@ static LogicalResult fuseInto(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Every rewrite removes a generic, the producer, or leaves its reader with one
-/// generic less to follow from.
+/// Every rewrite removes a generic, the producer, or makes its reader depend on
+/// one generic less.
 struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -216,8 +215,8 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
       if (!producer || !isFusable(*operand))
         continue;
-      // A gradient whose elements are read in other places, too, is computed
-      // once more: with its own elements the reader is a group, or a kernel.
+      // A gradient whose elements are also read elsewhere is computed once
+      // more: the reader with its own elements forms a group, or a kernel.
       if (!isFusableEverywhere(producer, consumer)) {
         bool isInit = llvm::any_of(consumer.getDpsInits(), [&](Value init) {
           return init.getDefiningOp() == producer;
@@ -228,8 +227,8 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
         LDBG() << "not fused, as the reader would still read it: " << producer;
         continue;
       }
-      // A producer read by sums and by another loop is computed in both. A
-      // gradient is not: like a value that is needed in memory anyway, or that
+      // A producer that sums and another loop read is computed in both. A
+      // gradient is not: like a value that is needed in memory anyway or that
       // only element-wise loops read, it becomes a result of its first reader.
       bool isRepeated = mayDisappear(producer) && isReadBySums(producer) &&
                         !isElementwisePart(producer);
@@ -263,8 +262,8 @@ private:
   }
 };
 
-/// The scalar that every element of `value` is, or null: that of a fill, of a
-/// splat, or of a constant, which is created where `rewriter` stands.
+/// The scalar that all elements of `value` equal, from a fill, a splat, or a
+/// constant, which is created at the insertion point of `rewriter`; else null.
 static Value getUniformElement(PatternRewriter &rewriter, Value value) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     return fill.getInputs().front();
@@ -276,14 +275,14 @@ static Value getUniformElement(PatternRewriter &rewriter, Value value) {
   auto element = constant.getSplatValue<Attribute>();
   Type type = constant.getElementType();
   if (!arith::ConstantOp::isBuildableWith(element, type))
-    return {}; // such as one with a sign
+    return {}; // such as a signed integer
   return arith::ConstantOp::create(rewriter, value.getLoc(),
                                    cast<TypedAttr>(element));
 }
 
-/// An input whose elements are all the same, such as the zeros of a ReLU's
-/// gradient, is a scalar in the body. The operand is erased later, unless it
-/// alone tells the size of a loop.
+/// Replaces an input whose elements are all the same, such as the zeros of a
+/// ReLU's gradient, by a scalar in the body. The operand is erased later,
+/// unless it alone determines the size of a loop.
 struct FoldUniformInputs : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -306,8 +305,8 @@ struct FoldUniformInputs : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// An init that is only overwritten need not be some value that happens to have
-/// the right shape.
+/// Makes an init that is never read a tensor.empty: it need not be a value that
+/// merely has the right shape.
 struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -335,7 +334,7 @@ struct UseEmptyInits : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Named element-wise ops and broadcasts as generics, which fusion works on.
+/// Generalizes named element-wise ops and broadcasts, as fusion needs generics.
 struct GeneralizeElementwise : OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The formulas and their derivation are in docs/mathematics.md, the error bound
-// and the roundings it counts in docs/numerics.md. For each channel, with M
-// elements reduced per channel:
+// docs/mathematics.md derives the formulas; docs/numerics.md has the error
+// bound and the roundings that it counts. For each channel, with M elements
+// reduced per channel:
 //
 //   r            = 1/sqrt(variance + epsilon), or inv_std
 //   sum_dy       = sum grad_output
@@ -49,8 +49,8 @@ static Value convertFloat(OpBuilder &b, Location loc, Value value,
 }
 
 namespace {
-/// Float arithmetic on scalars; a product may be contracted with the sum that
-/// takes it, and the terms of a channel's sum may come in any order.
+/// Float arithmetic on scalars. A product may be contracted with the sum that
+/// reads it, and the terms of a channel's sum may be added in any order.
 struct Arithmetic {
   OpBuilder &b;
   Location loc;
@@ -78,7 +78,7 @@ struct Arithmetic {
   }
   Value sqrt(Value value) const { return math::SqrtOp::create(b, loc, value); }
 
-  /// grad_output, 0 where `mask` (null: none) is false.
+  /// grad_output, but 0 where `mask` (null if none) is false.
   Value masked(Value gradOutput, Value mask) const {
     Value value = extend(gradOutput);
     if (!mask)
@@ -105,7 +105,7 @@ AffineMap GradientBuilder::dataMap() const {
   return b.getMultiDimIdentityMap(dataShape.size());
 }
 
-/// From the loops over the data to the channel.
+/// The map from the loops over the data to the channel.
 AffineMap GradientBuilder::featureMap() const {
   SmallVector<AffineExpr> exprs;
   for (int64_t dim : operands.featureDims)
@@ -211,7 +211,7 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
     inputs.append({operands.input, operands.mean});
     maps.append({dataMap(), featureMap()});
   }
-  // Each sum has an init of its own: bufferization would copy a shared one.
+  // Each sum has its own init, as bufferization would copy a shared one.
   SmallVector<Value> outputs;
   unsigned numSums = needsSumDy + needsSumDyXmu;
   while (outputs.size() < numSums)
@@ -285,7 +285,7 @@ Value GradientBuilder::buildStackedSums() {
 
 ChannelSums GradientBuilder::unstackSums(Value sums) {
   auto elementType = getElementTypeOrSelf(sums);
-  // An offset into an empty dim is an error, even of an empty slice.
+  // An offset into an empty dim is an error, even for an empty slice.
   if (hasNoChannels())
     return {buildEmptyChannel(elementType), buildEmptyChannel(elementType)};
   auto rowType = RankedTensorType::get(channelShape, elementType);
@@ -312,7 +312,7 @@ static Value buildInvStd(const Arithmetic &math,
 static Value buildGradScale(const Arithmetic &math, Value sumDyXmu,
                             Value invStd, const ElementCount &count) {
   Value product = math.mul(math.extend(sumDyXmu), invStd);
-  // Without elements the sum is 0, but 0 * r need not be.
+  // Without elements the sum is 0, but 0 * r may not be.
   Value zero = math.constant(0.0);
   if (count.known == 0)
     return zero;

@@ -31,14 +31,14 @@ struct ChannelSums {
   Value sumDy, sumDyXmu;
 };
 
-/// Number of elements reduced per channel: known, or a value.
+/// Number of elements reduced per channel: static, or a value.
 struct ElementCount {
   std::optional<int64_t> known;
   Value isZero;  // i1, null if known
   Value divisor; // accumulator type, max(count, 1); null if known
 };
 
-/// Which per-channel values are needed. A null type: not needed.
+/// Which per-channel values are needed. A null type means not needed.
 struct ChannelRequest {
   bool gradInput = false;
   bool isBatch = false; // grad_input differentiates through the statistics
@@ -54,7 +54,7 @@ struct ChannelValues {
 
 /// Builds the parts of a gradient as linalg on tensors.
 ///
-/// Shapes: `dataShape` is that of input, with every size that any operand
+/// Shapes: `dataShape` is the shape of input, with every size that any operand
 ///         knows; per-channel tensors have its sizes at the feature dims.
 /// Source: docs/mathematics.md.
 class GradientBuilder {
@@ -72,7 +72,7 @@ public:
   /// M of input as a tensor<i64>.
   Value buildCountTensor();
 
-  /// One reduction with the needed sums, each in its own tensor, from 0 on.
+  /// Builds one reduction with the needed sums, each from 0 in its own tensor.
   ChannelSums buildSums(bool needsSumDy, bool needsSumDyXmu);
   /// Both sums as one tensor, [sum_dy, sum_dy_xmu] by channel.
   Value buildStackedSums();
@@ -83,11 +83,11 @@ public:
   ChannelValues buildChannel(const ChannelRequest &request, ChannelSums sums,
                              const ElementCount &count);
 
-  /// The element-wise generic of grad_input; batch statistics if there is a
+  /// The element-wise generic of grad_input, for batch statistics if there is a
   /// mean of grad_output.
   Value buildGradInput(const ChannelValues &channel, FloatType elementType);
 
-  /// A data tensor of indeterminate elements, and a per-channel one of zeros.
+  /// An uninitialized data tensor, and a per-channel tensor of zeros.
   Value buildEmptyData(Type elementType);
   Value buildZeroChannel(FloatType elementType);
 

@@ -72,14 +72,14 @@ Value mlir::bngrad::convertElements(OpBuilder &b, Location loc, Value tensor,
   unsigned toWidth = type.getIntOrFloatBitWidth();
   if (fromWidth < toWidth)
     return arith::ExtFOp::create(b, loc, given.clone(type), tensor);
-  // Between f16 and bf16.
+  // f16 to bf16, or bf16 to f16.
   if (fromWidth == toWidth)
     tensor = arith::ExtFOp::create(b, loc, given.clone(b.getF32Type()), tensor);
   return arith::TruncFOp::create(b, loc, given.clone(type), tensor);
 }
 
-/// The per-channel operands in one element type: frameworks keep statistics
-/// wider than the scale.
+/// Converts the per-channel operands to one element type: frameworks keep
+/// statistics in a wider type than the scale.
 static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
                                      ForeignGradient &gradient) {
   Type widest;
@@ -107,11 +107,11 @@ static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
   return success();
 }
 
-/// Verifies `result`, which stands for `op`: its errors are reported at `op`.
+/// Verifies `result`, which replaces `op`, and reports its errors at `op`.
 static LogicalResult verifyImported(Operation *op, Operation *result) {
   std::string text;
   {
-    // Other threads import other functions of the context.
+    // Other threads may import other functions of the context.
     uint64_t thread = llvm::get_threadid();
     ScopedDiagnosticHandler handler(op->getContext(), [&](Diagnostic &error) {
       if (llvm::get_threadid() != thread)
@@ -239,7 +239,7 @@ struct BNGradImportPass : bngrad::impl::BNGradImportPassBase<BNGradImportPass> {
   using Base::Base;
 
   LogicalResult initialize(MLIRContext *context) override {
-    // torch-mlir's own, or that of a tool that reads its ops in generic form.
+    // torch-mlir's dialect, or generic form that other tools can read.
     if (torchCasts == TorchCasts::TorchConversion &&
         !context->allowsUnregisteredDialects() &&
         !context->getOrLoadDialect("torch_c"))

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The dialects are not linked in: their ops are read in generic form, as
-// unregistered ops. The meaning of an op is that of its own specification; an
-// op that the bngrad op cannot express is an error, never a guess.
+// unregistered ops. An op means what its own specification says; an op that the
+// bngrad op cannot express is an error, never a guess.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,12 +41,12 @@ struct ForeignGradient {
   int64_t featureDim = 1;
   double epsilon = 0;
   Statistics statistics = Statistics::Batch;
-  /// Builtin types of the three results; null: not computed.
+  /// Builtin types of the three results; null if not computed.
   Type gradInput, gradScale, gradOffset;
 };
 
 /// Builds the bngrad op of `gradient` before `op`. The results have the given
-/// types; those that are not computed get the type of mean.
+/// types; results that are not computed have the type of mean.
 ///
 /// Errors: a diagnostic at `op`.
 FailureOr<BatchNormBackwardOp> buildGradient(OpBuilder &b, Operation *op,
@@ -79,18 +79,18 @@ Value convertElements(OpBuilder &b, Location loc, Value tensor, Type type);
 /// Errors: a diagnostic at `op`.
 LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op);
 
-/// The name of an op of torch without `torch.`, also of a torch.operator.
+/// The name of a torch op without `torch.`, also for a torch.operator.
 std::optional<StringRef> getTorchName(Operation *op);
 
 /// Replaces a gradient of torch; nothing for any other op. Operands that do not
-/// affect it may be of any type, and optional ones go through torch.derefine.
+/// affect it may have any type; optional ones are read through torch.derefine.
 ///
 /// Errors: a diagnostic at `op`.
 std::optional<LogicalResult> importTorchGradient(OpBuilder &b, Operation *op,
                                                  TorchCasts casts);
 
-/// Erases constants, lists and literals of torch in `root` that nothing uses:
-/// those of imported gradients, and others that PyTorch's graphs leave.
+/// Erases unused constants, lists and literals of torch in `root`, whether
+/// imported gradients or PyTorch's graphs left them.
 void eraseDeadTorchValues(Operation *root);
 
 } // namespace mlir::bngrad

@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The one result that is a tuple of three, the form of MHLO before 2022; null
-/// for any other op.
+/// The type of a single result that is a tuple of three, as MHLO had before
+/// 2022; null for any other op.
 static TupleType getTuple(Operation *op) {
   if (op->getNumResults() != 1)
     return {};
@@ -20,8 +20,8 @@ static TupleType getTuple(Operation *op) {
   return tuple && tuple.size() == 3 ? tuple : TupleType();
 }
 
-/// Replaces the results of `op`; of a tuple, the elements that are taken from
-/// it.
+/// Replaces the results of `op` or, if it returns a tuple, the elements that
+/// are extracted from it.
 static LogicalResult replaceUses(Operation *op, ValueRange values) {
   if (!getTuple(op)) {
     op->replaceAllUsesWith(values);

@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// `value` without the ops that only forget a part of its type, such as that
+/// Skips ops that only forget part of the type of `value`, such as the cast
 /// from `!torch.none` to an optional tensor.
 static Value skipDerefine(Value value) {
   for (Operation *op = value.getDefiningOp();
@@ -58,23 +58,23 @@ static std::optional<bool> getConstantBool(Value value) {
 }
 
 namespace {
-/// The operands of an op that computes all three gradients. The others of its
-/// operands do not affect them.
+/// The operands of an op that computes all three gradients. Its other operands
+/// do not affect them.
 struct GradientSignature {
   StringLiteral name;
   unsigned numOperands;
   unsigned gradOutput, input;
-  // weight is operand 2, and the statistics are operands 3 to 6: those that
-  // are running, and those saved by the forward pass.
-  std::optional<unsigned> train; // none: training
+  // weight is operand 2; operands 3 to 6 are the running statistics and the
+  // statistics that the forward pass saved.
+  std::optional<unsigned> train; // none in training
   unsigned epsilon;
-  std::optional<unsigned> outputMask; // none: all results
+  std::optional<unsigned> outputMask; // none if all results
 };
 } // namespace
 
-/// PyTorch, native_functions.yaml. The variance that a forward pass saves is an
-/// inverse standard deviation in all of them (Normalization.cpp, BatchNorm.cpp
-/// of cuDNN, BatchNorm_miopen.cpp).
+/// PyTorch, native_functions.yaml. In all of them, the variance that the
+/// forward pass saves is an inverse standard deviation (Normalization.cpp,
+/// BatchNorm.cpp of cuDNN, BatchNorm_miopen.cpp).
 static constexpr GradientSignature kGradients[] = {
     {"aten.native_batch_norm_backward", 10, 0, 1, 7, 8, 9},
     {"aten.batch_norm_backward", 11, 0, 1, 7, 8, 9},
@@ -124,7 +124,7 @@ private:
   FailureOr<Options> readOptions(const GradientSignature &signature);
   /// Operand `operand` as a builtin tensor; null for None.
   FailureOr<Value> readTensor(unsigned operand, StringRef name);
-  /// As readTensor, for operands that must be there.
+  /// Like readTensor, for operands that must be present.
   LogicalResult readTensor(unsigned operand, StringRef name, Value &value,
                            StringRef condition = "");
   LogicalResult readTensors(const GradientSignature &signature,
@@ -280,8 +280,8 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
   return success();
 }
 
-/// Whether `op` only makes its results, so that it may go where nothing uses
-/// them. The ops of torch may be unregistered, and have no interface to ask.
+/// Whether `op` only creates its results, so that it can be erased if they are
+/// unused. Ops of torch may be unregistered and lack an interface to ask.
 static bool makesValues(Operation *op) {
   StringRef name = op->getName().getStringRef();
   return name == "torch.prim.ListConstruct" || name == "torch.derefine" ||
@@ -289,7 +289,7 @@ static bool makesValues(Operation *op) {
 }
 
 void mlir::bngrad::eraseDeadTorchValues(Operation *root) {
-  // Users come before what they use.
+  // Users come before their operands.
   SmallVector<Operation *> ops;
   root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
     if (makesValues(op))
@@ -386,8 +386,8 @@ Value TorchImporter::addCounts(Value counts) {
 }
 
 /// batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy,
-/// sum_dy_xmu, count): grad_input. `count` has an element for each process, the
-/// number of elements per channel that it sees.
+/// sum_dy_xmu, count): grad_input. `count` has an element for each process: its
+/// number of elements per channel.
 LogicalResult TorchImporter::importElemt() {
   if (failed(verifyArity(op, 8, 1)))
     return failure();

@@ -19,14 +19,14 @@ using namespace mlir::bngrad;
 
 void mlir::bngrad::addImportPasses(OpPassManager &pm) {
   pm.addPass(createBNGradDropAnnotationsPass());
-  // The user's slices, as canonicalization already looks at them.
+  // Expands the user's slices, as canonicalization already inspects them.
   pm.addPass(createBNGradExpandViewsPass({/*reshapes=*/false}));
   pm.addNestedPass<func::FuncOp>(createBNGradImportPass());
   pm.addPass(createBNGradTorchToBuiltinPass());
 }
 
 void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
-  // First, so that the decomposition sees every size that is known.
+  // Runs first, so that the decomposition sees every known size.
   pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createBNGradFoldTransposePass());
   pm.addNestedPass<func::FuncOp>(createBNGradDecomposePass());
@@ -34,7 +34,7 @@ void mlir::bngrad::addDecomposePasses(OpPassManager &pm) {
 
 void mlir::bngrad::addFusePasses(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
-  // Nothing lowers it later on.
+  // No later pass lowers this op.
   math::MathExpandOpsPassOptions expand;
   expand.opMnemonics = {"clampf"};
   pm.addNestedPass<func::FuncOp>(math::createMathExpandOpsPass(expand));

@@ -24,8 +24,8 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// Replaces elements of tensors that have one element by that element. The
-/// conversion of a StableHLO reduction puts each scalar into such a tensor.
+/// Replaces the element extracted from a one-element tensor by the scalar in
+/// it. The conversion of a StableHLO reduction wraps each scalar so.
 static void foldScalarTensors(linalg::LinalgOp op) {
   op->walk([](tensor::ExtractOp extract) {
     auto tensor = extract.getTensor().getDefiningOp<tensor::FromElementsOp>();
@@ -63,7 +63,7 @@ class BNGradReassociateSums final
           BNGradReassociateSums> {
 public:
   void runOnOperation() override {
-    // Those of named ops are not printed, and are not schedules' to choose.
+    // Other named ops do not print their flags, and schedules skip them.
     getOperation().walk([](linalg::LinalgOp op) {
       if (isa<linalg::GenericOp, linalg::ReduceOp>(op))
         reassociateSums(op);

@@ -62,8 +62,7 @@ void mlir::bngrad::replaceResults(RewriterBase &rewriter, Operation *op,
 }
 
 namespace {
-/// The sums and the count of a part, and those of the whole batch once they are
-/// needed.
+/// The sums and the count of a part, and on demand those of the whole batch.
 struct HalvesBuilder {
   OpBuilder &b;
   BatchNormBackwardOp op;
@@ -127,7 +126,7 @@ std::array<Value, 3> mlir::bngrad::buildHalves(OpBuilder &b,
     halves.emplace(b, op, whole);
   Value sums, count;
   if (used.gradInput && isBatch) {
-    // First, as communication may take long.
+    // Starts communication first, as it may take long.
     sums = halves->getSums();
     count = halves->getCount();
   }

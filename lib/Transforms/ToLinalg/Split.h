@@ -21,7 +21,7 @@ FloatType getFloatType(Value value);
 /// A builder of the parts of `op`.
 GradientBuilder makeGradientBuilder(OpBuilder &b, GradientOpInterface op);
 
-/// Replaces the results of `op` by `values`, null where a result is unused.
+/// Replaces the results of `op` by `values`, null for an unused result.
 void replaceResults(RewriterBase &rewriter, Operation *op,
                     ArrayRef<Value> values);
 
@@ -32,16 +32,16 @@ struct UsedResults {
   bool anyOfChannel() const { return gradScale || gradOffset; }
 };
 
-/// How the sums and the count of an op become those of the whole batch, of
-/// which its operands are a part. The functions are called once at most.
+/// Turns the sums and the count of a part of a batch, the operands of an op,
+/// into those of the whole batch. Each function is called at most once.
 struct WholeBatch {
-  /// The sums of the whole batch, from those of the part.
+  /// The sums of the whole batch, from the sums of the part.
   function_ref<Value(Value)> getSums;
-  /// M of the whole batch as a tensor<i64>, from that of the part.
+  /// M of the whole batch as a tensor<i64>, from M of the part.
   function_ref<Value(Value)> getCount;
   /// M of the whole batch if it is known not to be 0.
   std::optional<int64_t> count;
-  /// grad_scale and grad_offset are those of the part.
+  /// Whether grad_scale and grad_offset cover only the part.
   bool isChannelLocal = false;
 };
 

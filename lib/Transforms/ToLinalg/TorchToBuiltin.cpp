@@ -23,8 +23,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The arguments of `function`, which nothing calls, that have a type of torch
-/// without a builtin one, and no use: such as the reserve space of cuDNN.
+/// The unused arguments of `function` that have a torch type without a builtin
+/// one, such as the reserve space of cuDNN. Nothing calls the function.
 static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
   BitVector found(function.getNumArguments());
   if (function.isExternal() ||
@@ -37,8 +37,8 @@ static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
   return found;
 }
 
-/// Whether `op` may see builtin tensors in place of vtensors. A vtensor without
-/// a builtin tensor, such as one of unknown rank, remains.
+/// Whether `op` may take builtin tensors instead of vtensors. A vtensor without
+/// a builtin tensor type, such as one of unknown rank, remains.
 static bool isConvertible(Operation *op) {
   return isa<func::FuncOp, func::CallOp, func::ReturnOp,
              UnrealizedConversionCastOp>(op) ||
@@ -67,7 +67,7 @@ static void convertOperands(Operation *op) {
     operand.set(castTo(b, operand.get(), type));
 }
 
-/// Gives `values` builtin types; their users see vtensors by casts at `b`.
+/// Gives `values` builtin types; casts at `b` keep vtensors for their users.
 static void convertValues(OpBuilder &b, ValueRange values) {
   for (Value value : values) {
     Type given = value.getType();
@@ -80,7 +80,7 @@ static void convertValues(OpBuilder &b, ValueRange values) {
   }
 }
 
-/// Folds casts to a vtensor and back, and erases those without users.
+/// Folds casts to a vtensor and back, and erases unused casts.
 static void foldCasts(ModuleOp module) {
   SmallVector<UnrealizedConversionCastOp> casts;
   module.walk([&](UnrealizedConversionCastOp cast) {

@@ -24,7 +24,7 @@ static std::string print(Type type) {
   return text;
 }
 
-/// Whether `type` is of torch-mlir and its text begins with `prefix`.
+/// Whether `type` is a torch-mlir type whose text begins with `prefix`.
 static bool startsWith(Type type, StringRef prefix) {
   return (type.getDialect().getNamespace() == "torch" ||
           isa<OpaqueType>(type)) &&
@@ -35,8 +35,8 @@ bool mlir::bngrad::isTorchType(Type type) { return startsWith(type, kTorch); }
 
 bool mlir::bngrad::isVTensor(Type type) { return startsWith(type, kVTensor); }
 
-/// The builtin type of a dtype that torch-mlir prints as `text`; null for one
-/// of another dialect, such as `!torch.qint8`, and for `unk`.
+/// The builtin type of a dtype that torch-mlir prints as `text`; null for a
+/// type of a dialect, such as `!torch.qint8`, and for `unk`.
 static Type parseElementType(StringRef text, MLIRContext *context) {
   if (text.consume_front("complex<")) {
     text.consume_back(">");

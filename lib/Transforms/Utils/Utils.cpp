@@ -83,8 +83,8 @@ LogicalResult mlir::bngrad::applyToFixedPoint(Operation *op,
                                               StringRef work) {
   if (failed(verifyDimIndices(op)))
     return failure();
-  // An op is rewritten a few times: generalized, its reshapes folded, fused
-  // with its producers, its operands made fewer.
+  // Each op is rewritten a few times: it is generalized, its reshapes are
+  // folded, it is fused with its producers, and operands are dropped.
   int64_t ops = 0;
   op->walk([&](Operation *) { ++ops; });
   const int64_t limit = 1000 + 100 * ops;

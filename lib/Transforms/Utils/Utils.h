@@ -38,20 +38,20 @@ std::unique_ptr<Pass> createOpCanonicalizerPass();
 /// the insertion point of `b`; null if it is neither.
 Value cloneInit(OpBuilder &b, Value init);
 
-/// Checks the indices of dims in `root` that upstream uses without a check.
-/// Its verifier compares only the lower 32 bits of those of reshapes of
-/// tensors, while its folders, and our passes, use all 64 (docs/upstream.md,
-/// section 14); reshapes of memrefs are verified in 64 bits. Nothing verifies
-/// that a `tensor.dim` or `memref.dim` has an index of at least 0, and folding
-/// `memref.dim` reads before the shape.
+/// Checks dim indices in `root` that upstream uses unchecked. For reshapes of
+/// tensors, its verifier compares only the lower 32 bits, while its folders and
+/// our passes use all 64 (docs/upstream.md, section 14); reshapes of memrefs
+/// are verified in 64 bits. Nothing verifies that the index of a `tensor.dim`
+/// or `memref.dim` is not negative, and folding such a `memref.dim` reads out
+/// of bounds.
 ///
 /// Errors: a diagnostic at the first reshape whose indices are not consecutive,
 /// or dim whose index is negative.
 LogicalResult verifyDimIndices(Operation *root);
 
-/// Applies `patterns` below `op` until none matches. The measures that rewrites
-/// lower promise an end; should one be broken, for an excess of rewrites, IR
-/// that is correct but not finished is left, with a warning that names `work`.
+/// Applies `patterns` below `op` until none matches. Each rewrite lowers a
+/// measure, so this ends. If a measure is wrong, an excess of rewrites stops it
+/// with a warning that names `work`, and the IR is correct but unfinished.
 ///
 /// Errors: those of `verifyDimIndices`, as ops are also folded.
 LogicalResult applyToFixedPoint(Operation *op, RewritePatternSet patterns,
@@ -66,11 +66,10 @@ Value getMemory(Value memref);
 /// True if the memory of `memref` is an argument of its function.
 bool isArgument(Value memref);
 
-/// Appends all users of the memory of `memref` to `users`, through views of it.
+/// Appends all users of the memory of `memref`, through views, to `users`.
 void collectUsers(Value memref, SmallVectorImpl<Operation *> &users);
 
-/// True if `a` and `b`, of the same memory, are parts of it that are known to
-/// have nothing in common.
+/// True if `a` and `b`, views of the same memory, are known to be disjoint.
 bool areDisjoint(Value a, Value b);
 
 } // namespace mlir::bngrad

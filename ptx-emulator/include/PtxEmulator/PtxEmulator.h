@@ -54,11 +54,12 @@ typedef struct {
   uint32_t max_threads; /* of a block: .maxntid, or 1024 */
 } ptxEmulatorKernel_t;
 
-/* Of a result of mgpuModuleGetFunction; zeros after an error. */
+/* `function` is from mgpuModuleGetFunction; gives zeros after an error. */
 void ptxEmulatorGetKernel(void *function, ptxEmulatorKernel_t *kernel);
-/* The share of shared memory and first-level cache that a kernel prefers as
- * shared memory, from 0 to 100. Its later launches are checked: with less than
- * their blocks need, fewer of them would run at once. */
+/* Sets the percentage, from 0 to 100, of the memory of first-level cache and
+ * shared memory that a kernel prefers as shared memory. Its later launches are
+ * checked: with less than their blocks need, fewer of them would run at
+ * once. */
 void ptxEmulatorSetCarveout(void *function, uint32_t percent);
 
 /* NOLINTEND(readability-identifier-naming) */

@@ -33,7 +33,7 @@ static void executeWarpBarrier(Warp &warp, const Inst &inst, uint32_t mask) {
                       hex(member));
       return;
     }
-    // Others of the mask may wait at another bar.warp.sync.
+    // Other lanes of the mask may wait at another bar.warp.sync.
     uint32_t all = here;
     for (const Group &group : warp.groups)
       if (group.wait == Wait::WarpBarrier && group.detail == member)

@@ -29,7 +29,7 @@ static FloatFormat formatOf(Type type) {
 }
 
 static double flush(double value) {
-  // Of a single: values below its smallest normal number.
+  // Flush values below the smallest normal single.
   return std::fabs(value) < 0x1p-126 ? std::copysign(0.0, value) : value;
 }
 

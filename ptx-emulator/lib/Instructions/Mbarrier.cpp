@@ -58,7 +58,7 @@ static bool arrive(Warp &warp, unsigned lane, const Inst &inst,
     return false;
   }
   Cluster &cluster = *warp.block->cluster;
-  // Only threads of the own block can wait for a barrier.
+  // Only threads of a barrier's own block can wait for it.
   bool isFar = found.place.block != warp.block;
   if (inst.release && (!isFar || inst.scope >= Scope::Cluster))
     (isFar ? barrier.currentFar : barrier.current)

@@ -41,7 +41,7 @@ void takeOrdering(Decoder &decoder, Inst &inst) {
   if (order == 6)
     decoder.take("relaxed");
   Scope scope = takeScope(decoder);
-  // Those without an order are atomics, which are strong as well.
+  // Accesses without an order are atomics, which are also strong.
   if (order != 0)
     inst.scope = scope;
 }
@@ -188,7 +188,7 @@ static void executeStore(Warp &warp, const Inst &inst, uint32_t mask) {
     if (!findPlace(warp, lane, inst.space, address, bytes, bytes, place))
       return false;
     bool isAffected = affected >> lane & 1;
-    // A strong store is for other threads, which may not use the value.
+    // A strong store is for other threads, and they may not use the value.
     bool isResult = place.space == Space::Global && inst.scope == Scope::None;
     for (unsigned i = 0; isAffected && i < numElements; ++i)
       if (isResult && undefinedBytes(i, lane) &&

@@ -1,6 +1,6 @@
 """Gradients of batch normalization in JAX.
 
-On CPUs they are custom calls of XLA, `bngrad.batch_norm_backward` and its halves,
+On CPUs they are XLA custom calls, `bngrad.batch_norm_backward` and its halves,
 elsewhere formulas of jax.numpy. All functions work under `jax.jit`, `jax.grad`,
 `jax.vmap`, `jax.shard_map` and `jax.export`; docs/python.md describes them.
 """

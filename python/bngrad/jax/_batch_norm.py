@@ -24,7 +24,7 @@ class _Options:
     axis_name: Any
     axis_index_groups: Any
     num_devices: int
-    # Of the output, and of arithmetic.
+    # The types of the output and of arithmetic.
     dtype: Any
     type: Any
 
@@ -67,7 +67,7 @@ def _normalize(options, x, scale, bias, mean, variance):
 
 
 def _operands(options, grad_output, x, scale, mean, variance):
-    """Operands of the gradient, and its keyword arguments."""
+    """Operands of the gradient and its keyword arguments."""
     common = jnp.promote_types(grad_output.dtype, x.dtype)
     keywords = {
         "scale": None if scale is None else scale.astype(options.type),
@@ -89,7 +89,7 @@ def _like(grad, value):
 
 
 # The derivative with respect to x is the total one, also through mean and variance,
-# which therefore have none. They are arguments for the sake of second derivatives.
+# which therefore have none. They are arguments only for second derivatives.
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _train(options, x, scale, bias, mask, mean, variance):
     return _normalize(options, x, scale, bias, mean, variance)
@@ -188,7 +188,7 @@ def normalize(
     Args:
       feature_dims: ascending, at least 0.
       dtype: of y.
-      type: of statistics that are computed, and of arithmetic.
+      type: of computed statistics, and of arithmetic.
     """
     groups = axis_index_groups
     if groups is not None:
@@ -229,8 +229,8 @@ def batch_norm(
       mean, variance: the same shape; None: those of x over its other dims, the
         variance biased. Otherwise they are constants of the normalization, as
         for frozen batch normalization, and have gradients, too.
-      mask: bool, broadcastable to x; the elements that mean and variance are
-        computed from. All elements are normalized.
+      mask: bool, broadcastable to x; selects the elements from which mean and
+        variance are computed. All elements are normalized.
       feature_dims: dims of x, ascending; negative ones count from the end.
       epsilon: is added to the variance.
       axis_name: axes of `jax.shard_map`, `jax.pmap` or `jax.vmap` over whose

@@ -1,7 +1,7 @@
 """The C library's functions as functions of JAX.
 
-On a CPU they are custom calls, elsewhere the formulas of `_formulas`. Operands
-are in a dict by name; those that are absent are not in it.
+On a CPU they are custom calls, elsewhere the formulas of `_formulas`. A dict has
+the operands that are present, by name.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _OPERANDS = (
 )
 _RESULTS = ("grad_input", "grad_scale", "grad_offset", "sums")
 _DATA = ("grad_output", "input", "mask")
-# Of the C library.
+# The limit of the C library.
 _MOST_DIMS, _MOST_FEATURE_DIMS = 16, 8
 
 
@@ -47,12 +47,12 @@ class Options:
     statistics: str = "batch"
     statistic: str = "variance"
     wanted: tuple[bool, bool, bool] = (True, True, True)
-    # Of elemt; -1: an operand.
+    # For elemt; -1 if it is an operand.
     count: int = -1
 
 
 def register() -> None:
-    """Makes the handlers known to XLA."""
+    """Registers the handlers with XLA."""
     library = _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
     for target, symbol in _TARGETS.items():
         handler = jax.ffi.pycapsule(getattr(library, symbol))
@@ -127,9 +127,9 @@ def _attributes(target, options, operands):
 
 def _find_form(shape, feature_dims):
     """An order of dims and a shape of (outer, channels, inner) for data that the
-    ready kernels do not take as they are; otherwise None.
+    ready kernels do not take directly; otherwise None.
 
-    They take feature dims that follow one another in memory.
+    The kernels take feature dims that are adjacent in memory.
     """
     features = [dim for dim in feature_dims if shape[dim] != 1]
     first, last = (features[0], features[-1]) if features else (0, -1)
@@ -158,7 +158,7 @@ def _result_types(operands):
 
 
 def _ffi_call(target, options, operands):
-    """The custom call of operands that its kernels take."""
+    """The custom call for operands that its kernels take."""
     types = _result_types(operands)
     results = [_describe(*types[name], operands["input"]) for name in _wanted(target, options)]
     call = jax.ffi.ffi_call(target, results, vmap_method="expand_dims")
@@ -200,7 +200,7 @@ def _custom_call(target, options, operands):
     return tuple(results)
 
 
-# Of calls outside of a jit.
+# For calls outside of a jit.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
 def _dispatch(target, options, operands):
     return lax.platform_dependent(
@@ -233,7 +233,7 @@ def _is_sharded(value):
 
 
 def call(target: str, options: Options, operands: dict) -> tuple:
-    """The results of a function of the C library that are wanted.
+    """The wanted results of a function of the C library.
 
     They have the type of mean, grad_input that of input, and the sums f32 (f64
     for data of f64). Derivatives are those of the formulas. XLA cannot partition

@@ -11,7 +11,7 @@ from jax import lax
 
 
 class Channels:
-    """Sums over channels, and vectors over the channels beside data."""
+    """Sums per channel, and per-channel vectors that broadcast over data."""
 
     def __init__(self, input, mean, feature_dims):
         self.type = jnp.promote_types(jnp.promote_types(input.dtype, mean.dtype), jnp.float32)
@@ -78,7 +78,7 @@ def backward(options, operands):
         results.append(_grad_input(options, operands, channels, grad_output, centered, means))
     if options.wanted[1]:
         grad_scale = product * inv_std(options, operands, channels)
-        # Whatever inv_std.
+        # For any inv_std.
         results.append((grad_scale if channels.count else jnp.zeros_like(grad_scale)).astype(type))
     if options.wanted[2]:
         results.append(total.astype(type))

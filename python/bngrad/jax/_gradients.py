@@ -147,7 +147,7 @@ def batch_norm_backward(
 
     Returns:
       grad_input, shape and type of input; grad_scale and grad_offset, shape and
-      type of mean; None for those that are not wanted. docs/numerics.md bounds
+      type of mean; None for unwanted ones. docs/numerics.md bounds
       their errors. They can be differentiated.
 
     Raises:
@@ -186,8 +186,8 @@ def batch_norm_backward_reduce(
 
     Returns:
       Shape (2, sizes of the feature dims...), f32, or f64 for data of f64. Row 0
-      has the sums of grad_output, and is grad_offset; row 1 those of
-      grad_output * (input - mean), and times inv_std it is grad_scale.
+      has the sums of grad_output, that is, grad_offset; row 1 has the sums of
+      grad_output * (input - mean), which times inv_std are grad_scale.
     """
     operands, dims = _prepare(feature_dims, grad_output=grad_output, input=input, mean=mean, mask=mask)
     return _calls.call("batch_norm_backward_reduce", _calls.Options(dims), operands)[0]

@@ -20,13 +20,13 @@ from jax.interpreters import ad, batching, mlir
 
 @dataclasses.dataclass(frozen=True)
 class Linear:
-    """A function of tangents, which is linear in these, and its transpose.
+    """A function that is linear in its tangents, and its transpose.
 
-    apply_function: of options, residuals and tangents. The result has the shape
+    apply_function: takes options, residuals and tangents. The result has the shape
       of the first tangent.
-    transpose_function: of options, residuals and the cotangent of the result; a
+    transpose_function: takes options, residuals and the result's cotangent; returns a
       cotangent for each tangent.
-    axis_names: of the axes over whose devices it exchanges values.
+    axis_names: the axes over whose devices it exchanges values.
     """
 
     apply_function: Callable
@@ -45,7 +45,7 @@ class Linear:
 class _Batch:
     """The same for a batch, whose dim is the first of tangents and results.
 
-    axes: of the residuals; None: one for the whole batch.
+    axes: of the residuals; None if one serves the whole batch.
     """
 
     linear: Any
@@ -137,7 +137,7 @@ def _batch(data, arguments, dims, *, linear, structure, num_residuals, dtype):
         return jnp.moveaxis(value, dim, 0)
 
     tangents = map(move, arguments[num_residuals:], dims[num_residuals:])
-    # None also for those that are absent.
+    # None also for absent operands.
     axes = structure.unflatten(dims)[0]
     results = bind(*arguments[:num_residuals], *tangents, linear=_Batch(linear, axes, data.size, data.name))
     return results, [0]

@@ -1,6 +1,6 @@
 """Gradients of batch normalization for PyTorch on CPUs.
 
-`enable()` makes every `torch.nn.BatchNorm*` use them, without a change of the
+`enable()` makes every `torch.nn.BatchNorm*` use them, without changes to the
 model. `torch.ops.bngrad.batch_norm_backward`, `..._reduce` and `..._elemt` are
 ops of their own. `SyncBatchNorm` works on every backend of torch.distributed.
 """

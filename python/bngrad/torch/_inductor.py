@@ -7,7 +7,7 @@ backward handles a ReLU between the op and the incoming gradient, which leaves a
 `where` there. The forward pass saves its statistics in f32 for data of 16 bits,
 as eager mode does. Inductor's loops that store or load a condition are slow on CPUs,
 ten times as slow as others, since they convert its bytes one by one. So a
-condition that compares is computed anew in the backward pass, from values that
+condition that compares is recomputed in the backward pass, from values that
 most networks save anyway, and in the loop that needs it. The mask of any other
 condition is an operand of the op, if nothing else needs the masked gradient, so
 that no loop loads it.
@@ -23,7 +23,7 @@ import torch
 from torch.utils.checkpoint import CheckpointPolicy
 
 _aten = torch.ops.aten
-# PyTorch's, which inductor does not replace by a loop.
+# PyTorch's logical_not as an op that inductor does not replace by a loop.
 _library = torch.library.Library("bngrad", "FRAGMENT")
 _library.define("_logical_not(Tensor condition) -> Tensor")
 _library.impl("_logical_not", torch.logical_not, "CPU")
@@ -31,7 +31,7 @@ torch.library.register_fake("bngrad::_logical_not", torch.logical_not,
                             lib=_library)
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _OP = _aten.native_batch_norm_backward.default
-# What batch norms are in graphs, in training.
+# The ops of batch norms in graphs, in training.
 _FORWARDS = (_aten.native_batch_norm.default,
              _aten._native_batch_norm_legit.default,
              _aten._native_batch_norm_legit.no_stats,
@@ -141,7 +141,7 @@ def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
         mask.meta["val"] = torch.logical_not(condition.meta["val"])
     arguments[0], arguments[_MASK] = grad_output, mask
     node.args = tuple(arguments)
-    # The layouts that inductor has to keep.
+    # Inductor must keep these layouts.
     if "eager_input_vals" in node.meta:
         node.meta["eager_input_vals"] = torch.fx.map_arg(
             (node.args, node.kwargs), lambda argument: argument.meta["val"])
@@ -173,7 +173,7 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
             continue
         where, grad_output, condition, selects_zero = found
         if len(where.users) > 1:
-            # One result for all of them: inductor would write one for each op.
+            # One result for all of them, as inductor would write one for each op.
             where.meta["inductor_realize_to_strides"] = True
         comparisons = _find_comparisons(condition)
         if comparisons is not None:
@@ -187,7 +187,7 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
 
 
 def _make_pass(other: Any):
-    """The pass, after one of the user's."""
+    """Makes the pass, which runs after the user's passes."""
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
     others = ([] if other is None else
@@ -223,7 +223,7 @@ _own_pass = None
 
 
 def set_active(active: bool) -> None:
-    """Changes inductor's table and pass, or changes them back."""
+    """Changes inductor's table and pass, or restores them."""
     global _active, _other_pass, _own_pass
     if active == _active:
         return
@@ -250,6 +250,6 @@ def set_active(active: bool) -> None:
         # A pass that the user has set meanwhile stays.
         if config.joint_custom_pre_pass is _own_pass:
             config.joint_custom_pre_pass = _other_pass
-    # It keeps copies of the table.
+    # Inductor keeps copies of the table.
     decomposition.fast_random_decomps.cache_clear()
     _active = active

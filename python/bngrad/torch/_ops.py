@@ -15,7 +15,7 @@ def _check(condition: bool, message: str) -> None:
 
 
 def _feature_dims(rank: int, feature_dims: Sequence[int]) -> list[int]:
-    """Dims of the range 0 to rank - 1, of dims that may be negative."""
+    """Dims in 0 to rank - 1, from dims that may be negative."""
     _check(all(-rank <= dim < rank for dim in feature_dims),
            "feature_dims: expected dims of input, "
            f"{-rank} to {rank - 1}, got {list(feature_dims)}")
@@ -37,7 +37,7 @@ def _spread(vector: Tensor, like: Tensor,
 
 
 def _sum(value: Tensor, feature_dims: Sequence[int]) -> Tensor:
-    """The sum over all dims but the feature dims."""
+    """The sum over all dims except the feature dims."""
     dims = _reduced_dims(value.dim(), feature_dims)
     return value.sum(dims) if dims else value
 
@@ -172,7 +172,7 @@ class _Channels:
         return self.sum(value) / max(self.count, 1)
 
     def subtract_means(self, sums: Tensor, count: Tensor) -> Tensor:
-        """d - E(d) - c r^2 E(d c), of sums over `count` elements."""
+        """d - E(d) - c r^2 E(d c), from sums over `count` elements."""
         means = sums.to(self.dtype) / count.to(self.dtype).clamp(min=1)
         slope = means[1] * self.inv_std.square()
         return (self.grad_output - self.spread(means[0]) -
@@ -204,7 +204,7 @@ def _differentiate_gradient(ctx, of_input, of_scale, of_offset):
     h = channels.centered * spread(r)
     wanted = ctx.needs_input_grad
     to_output = torch.zeros_like(d)
-    # Derivatives by h, r and scale.
+    # Derivatives with respect to h, r and scale.
     to_h = torch.zeros_like(d)
     to_r = to_scale = None
     if of_input is not None and ctx.output_mask[0]:
@@ -346,7 +346,7 @@ def _elemt(ctx):
 
 
 class _Inputs:
-    """What the functions above read, without a node of autograd."""
+    """The values that the functions above read, without a node of autograd."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         self.saved_tensors = tensors

@@ -25,7 +25,7 @@ _lock = threading.Lock()
 # One entry per enable() that disable() has not undone: its `compile`.
 _active: list[bool] = []
 _is_replaced = False
-# Other threads may be in a kernel that was just removed, and call this one.
+# Other threads may still run a kernel that was just removed, and call this one.
 _original = None
 _removed = collections.deque(maxlen=64)
 
@@ -48,7 +48,7 @@ def _check(status: int) -> None:
 
 
 def _update() -> None:
-    """Makes PyTorch's state that of _active."""
+    """Brings PyTorch's state in line with _active."""
     global _original, _is_replaced
     if _active and not _is_replaced:
         _original = torch.library.get_kernel(_OP, "CPU")
@@ -72,7 +72,7 @@ def enable(*, compile: bool = False) -> None:
     Other devices, sparse tensors, tensor subclasses, autocast and grad mode
     are untouched, and second derivatives are PyTorch's.
 
-    The replacement is of the whole process, and counted: it lasts until
+    The replacement affects the whole process and is counted: it lasts until
     `disable()` has been called as often as `enable()`. Several threads may call
     both at any time. A gradient that runs meanwhile is computed by the kernel
     with which it has started.
@@ -80,7 +80,7 @@ def enable(*, compile: bool = False) -> None:
     Args:
       compile: also keeps the gradient whole in graphs that torch.compile
         compiles from now on, instead of decomposing it, and gives it the mask
-        of a ReLU before it. Graphs that were compiled before stay as they are.
+        of a ReLU before it. Graphs that were compiled before do not change.
 
     Raises:
       RuntimeError: PyTorch refused to replace the kernel, or the C library cannot
@@ -110,7 +110,7 @@ def disable() -> None:
 
 @contextlib.contextmanager
 def enabled(*, compile: bool = False) -> Iterator[None]:
-    """`enable()` on entry, and its reverse on exit; a decorator, too.
+    """Calls `enable()` on entry and `disable()` on exit; also a decorator.
 
     Raises:
       RuntimeError: PyTorch refused to replace the kernel, or on exit: more

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Handlers of XLA's typed FFI for CPUs. Operands and results are row-major; an
-// attribute tells whether those in parentheses are there:
+// attribute tells whether the ones in parentheses are present:
 //
 //   bngrad.batch_norm_backward
 //     grad_output, input, (scale), mean, statistic, (mask) ->
@@ -18,9 +18,9 @@
 //     grad_output, input, (scale), mean, statistic, sums, (mask), (count) ->
 //     grad_input
 //
-// The attribute `rank` is that of input. Buffers of a higher rank hold a batch
-// of gradients, which `jax.vmap` makes: all have the same number of additional
-// dims in front. An operand that the gradients share has size 1 there.
+// The attribute `rank` is the rank of input. Buffers of a higher rank hold a
+// batch of gradients from `jax.vmap`: all have the same number of additional
+// leading dims. An operand that the gradients share has size 1 there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct Attributes {
   std::string_view statistics = "batch", statistic = "variance";
 };
 
-/// A scalar operand of Elemt, which is no tensor of the C library.
+/// A scalar operand of Elemt, which is not a tensor in the C library.
 constexpr int kCount = kNumOperands;
 
 /// A buffer of XLA; `data` may be null if it has no elements.
@@ -65,7 +65,7 @@ struct Buffer {
 /// The buffers of a call by slot.
 class Buffers {
 public:
-  /// Null: absent.
+  /// Null if absent.
   const Buffer *operator[](int slot) const {
     return has[slot] ? &buffers[slot] : nullptr;
   }
@@ -82,8 +82,8 @@ private:
   Buffer buffers[kNumOperands + 1];
 };
 
-/// The slots of the operands, or of the results, of a call in their order, and
-/// whether they are there.
+/// The slots of a call's operands, or of its results, in order, and whether
+/// they are present.
 using Signature = std::initializer_list<std::pair<int, bool>>;
 
 /// Memory that is freed at the end.
@@ -104,7 +104,7 @@ public:
   void *get() const { return data; }
 
 private:
-  /// Enough for tiny gradients, which take less than a microsecond.
+  /// Suffices for tiny gradients, which take less than a microsecond.
   char small[1 << 15];
   void *data;
 };
@@ -151,7 +151,7 @@ static ffi::Error makeError(bngradStatus_t status) {
 // Descriptions for the C library
 //===----------------------------------------------------------------------===//
 
-/// The C library's type; false: it has none.
+/// The C library's type; false if it has none.
 static bool convert(XLA_FFI_DataType type, bngradDtype_t &dtype) {
   switch (type) {
   case XLA_FFI_DataType_F16:
@@ -202,7 +202,7 @@ static ffi::Error setOptions(const Attributes &attributes,
                           : BNGRAD_STATISTIC_INV_STD;
   options.num_feature_dims = static_cast<int>(count);
   for (size_t i = 0; i < count; ++i)
-    // The C library reports those that are not dims of input.
+    // The C library reports dims that input does not have.
     options.feature_dims[i] = static_cast<int>(
         std::clamp<int64_t>(attributes.featureDims[i], -1, INT_MAX));
   return ffi::Error::Success();
@@ -260,7 +260,7 @@ static ffi::Error setShape(int slot, const Buffer &buffer,
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// `count` of a gradient.
+/// Reads the `count` of a gradient.
 static ffi::Error readCount(XLA_FFI_DataType type, const void *data,
                             int64_t &count) {
   switch (type) {
@@ -276,7 +276,7 @@ static ffi::Error readCount(XLA_FFI_DataType type, const void *data,
 }
 
 namespace {
-/// The gradients of a batch, and their places in the buffers.
+/// The gradients of a batch, and their positions in the buffers.
 class Batch {
 public:
   Batch(const Buffers &buffers, const Attributes &attributes)
@@ -311,12 +311,12 @@ public:
 
   int64_t size() const { return count; }
 
-  /// The data of gradient `index` in the buffer of a slot; null: absent.
+  /// The data of gradient `index` in the buffer of a slot; null if absent.
   void *getData(int slot, int64_t index) const {
     const Buffer *buffer = buffers[slot];
     if (!buffer)
       return nullptr;
-    // The C library expects an address for tensors without elements, too.
+    // The C library expects an address even for empty tensors.
     static char none;
     if (!buffer->data)
       return &none;
@@ -335,7 +335,7 @@ private:
   const Buffers &buffers;
   std::vector<int64_t> sizes;
   int64_t count = 1;
-  /// Of one gradient.
+  /// The bytes of one gradient.
   int64_t bytes[kNumOperands + 1];
 };
 } // namespace
@@ -496,8 +496,8 @@ BNGRAD_EXPORT XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame);
 BNGRAD_EXPORT XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame);
 BNGRAD_EXPORT XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame);
 
-// Made when the library is loaded: one that the first call makes, as XLA's
-// macro has it, has a lock that a fork might leave taken.
+// Created when the library is loaded: XLA's macro would create them in the
+// first call, with a lock that a fork might leave taken.
 
 static auto *const backwardHandler =
     ffi::Ffi::Bind()

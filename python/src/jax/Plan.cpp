@@ -95,7 +95,7 @@ public:
   }
 
 private:
-  /// A plan has some 3 KB. Programs of more shapes make plans again.
+  /// A plan takes some 3 KB. Programs with more shapes recreate plans.
   static constexpr size_t kMostPlans = 1024;
 
   std::unordered_map<Key, std::shared_ptr<const Plan>, HashKey> plans;
@@ -115,8 +115,8 @@ static bngradStatus_t createDescriptors(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-/// Made when the library is loaded, and never destroyed: threads may call while
-/// the process ends.
+/// Created when the library is loaded and never destroyed: threads may still
+/// call it while the process ends.
 static Cache *cache;
 
 [[gnu::constructor]] static void makeCache() {

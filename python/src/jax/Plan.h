@@ -16,7 +16,7 @@
 
 namespace bngrad::jax {
 
-/// A row-major tensor, without the dims that are added by `jax.vmap`.
+/// A row-major tensor, without the dims that `jax.vmap` adds.
 struct Shape {
   bngradDtype_t dtype;
   int rank; // at most BNGRAD_MAX_RANK
@@ -40,9 +40,9 @@ public:
   Plan(const Plan &) = delete;
   Plan &operator=(const Plan &) = delete;
 
-  /// The plan of `problem`, of an earlier call or new.
+  /// Finds the plan of `problem` from an earlier call, or makes one.
   ///
-  /// Errors: that of bngradGetLastError(), and `plan` as it was. Throws
+  /// Errors: described by bngradGetLastError(); `plan` is unchanged. Throws
   /// std::bad_alloc.
   static bngradStatus_t find(const Problem &problem,
                              std::shared_ptr<const Plan> &plan);

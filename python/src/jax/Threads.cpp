@@ -23,8 +23,8 @@ static thread_local ThreadPool *currentPool = nullptr;
 
 namespace {
 /// A loop of `n` iterations that several threads share. Tasks of the pool may
-/// start after the loop has ended; they then find no iteration left, and touch
-/// nothing but this object.
+/// start after the loop has ended; they then find no iteration left and access
+/// only this object.
 class Loop {
 public:
   using Body = void (*)(void *data, int thread, int n);
@@ -49,7 +49,7 @@ public:
 
   /// Returns when all iterations have ended.
   void wait() {
-    // Iterations are of nearly one length, so the others end soon.
+    // Iterations take about equally long, so the others end soon.
     for (int i = 0; i < kNumSpins; ++i) {
       if (isEnded())
         return;
@@ -82,7 +82,7 @@ private:
 static int countThreads(void *) {
   if (!currentPool)
     return 1;
-  // 0: the execution has no pool.
+  // 0 if the execution has no pool.
   return static_cast<int>(
       std::clamp<int64_t>(currentPool->num_threads(), 1, INT_MAX));
 }
@@ -90,7 +90,7 @@ static int countThreads(void *) {
 static void runLoop(void *context, int n, Loop::Body body, void *data) {
   int helpers = std::min(n, countThreads(context)) - 1;
   std::shared_ptr<Loop> loop;
-  // Callers in C expect no exception. Without memory there are fewer helpers.
+  // C callers expect no exceptions. Without memory there are fewer helpers.
   try {
     if (helpers > 0)
       loop = std::make_shared<Loop>(n, body, data);

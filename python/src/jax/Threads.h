@@ -15,15 +15,15 @@
 
 namespace bngrad::jax {
 
-/// The threads of the handle: those of the pool that the innermost PoolScope of
-/// the calling thread names; without one, the calling thread alone.
+/// The threads of the handle: the pool of the calling thread's innermost
+/// PoolScope; without one, only the calling thread.
 ///
 /// The calling thread takes part in every loop. A pool that is busy, or of one
 /// thread, or that runs tasks one after another, makes a loop slow at worst:
 /// the calling thread waits only for iterations that other threads have begun.
 bngrad_threads_t getPoolThreads();
 
-/// While it exists, loops of the calling thread run on `pool`.
+/// While a scope exists, loops of the calling thread run on `pool`.
 class PoolScope {
 public:
   explicit PoolScope(xla::ffi::ThreadPool &pool);

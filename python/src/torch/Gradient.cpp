@@ -25,8 +25,8 @@ static bool isFeatureDim(const bngradBatchNormBackwardOptions_t &options,
   return false;
 }
 
-/// Whether the feature dims of more than one element follow one another, in
-/// memory with `strides` as in parameters, which are row-major.
+/// Whether the feature dims of more than one element have the same order in
+/// memory with `strides` as in the row-major parameters.
 static bool areFeaturesInOrder(const Operands &operands,
                                const Strides &strides) {
   const Tensor &input = operands.input;
@@ -47,11 +47,11 @@ static bool areFeaturesInOrder(const Operands &operands,
   return true;
 }
 
-/// Strides of a dense layout that ready kernels take: `wanted` if possible.
+/// Strides of a dense layout that ready kernels take; `wanted` if possible.
 static Strides chooseLayout(const Operands &operands, const Strides &wanted) {
   if (areFeaturesInOrder(operands, wanted))
     return wanted;
-  // Features outermost.
+  // Puts feature dims outermost.
   Strides strides;
   int64_t product = 1;
   for (bool isFeature : {false, true})
@@ -72,7 +72,7 @@ static bool haveSameShape(const Tensor &lhs, const Tensor &rhs) {
   return true;
 }
 
-/// Copies a tensor that has other strides.
+/// Copies the tensor if it has other strides.
 static bool bringTo(const Strides &strides, Tensor &tensor) {
   if (hasStrides(tensor, strides.values))
     return true;
@@ -83,8 +83,8 @@ static bool bringTo(const Strides &strides, Tensor &tensor) {
   return true;
 }
 
-/// Brings data to `strides`, and parameters of several dims to row-major.
-/// Tensors that the C library will refuse stay as they are.
+/// Brings data to `strides`, and parameters of several dims to row-major. Does
+/// not change tensors that the C library will reject.
 static bool bringOperandsTo(const Strides &strides, Operands &operands) {
   for (Tensor *data : {&operands.gradOutput, &operands.mask, &operands.input}) {
     if (*data && data->isStridedOnCpu && haveSameShape(*data, operands.input) &&

@@ -13,7 +13,7 @@
 
 namespace bngrad::torch {
 
-/// The operands of a gradient, or of a half of it. Tensors that are none are
+/// The operands of a gradient or of one of its halves. An empty Tensor is
 /// absent.
 struct Operands {
   Tensor gradOutput, input, scale, mean, statistic, mask, sums, count;
@@ -40,7 +40,7 @@ bool computeGradient(Operands &operands, const bool (&wants)[3],
 /// Computes sums, of shape (2, <feature dims>), in f32, or in f64 for f64 data.
 bool computeSums(Operands &operands, Tensor &sums);
 
-/// Computes grad_input, with `strides`, of `sums` and `count`.
+/// Computes grad_input, with `strides`, from `sums` and `count`.
 bool computeFromSums(Operands &operands, const Strides &strides,
                      Tensor &gradInput);
 

@@ -24,8 +24,8 @@ static const char *const kSchemas[] = {
     "Tensor? mask=None, int[] feature_dims=[1]) -> Tensor"};
 
 namespace {
-/// Takes the arguments of a kernel one after the other; all of them, so that
-/// none is lost.
+/// Takes the arguments of a kernel one after the other. All must be taken, so
+/// that none leaks.
 class Arguments {
 public:
   explicit Arguments(const StableIValue *stack) : next(stack) {}
@@ -49,7 +49,7 @@ public:
   bngradStatistics_t takeStatistics();
   void takeMask(bool (&mask)[3]);
 
-  /// Whether all were good; if not, the error of this thread is set.
+  /// Whether all were valid; if not, the error of this thread is set.
   bool areGood() const { return isGood; }
 
 private:
@@ -103,7 +103,7 @@ bngradStatistics_t Arguments::takeStatistics() {
 
 void Arguments::takeMask(bool (&mask)[3]) {
   auto list = unpack<StableListHandle>(*next++);
-  // The bool[3] of the schema is not checked.
+  // PyTorch does not check the schema's bool[3].
   size_t size = 0;
   if (torch_list_size(list, &size))
     isGood = failByTorch("torch_list_size");
@@ -133,7 +133,7 @@ static bool takeStatistic(Arguments &arguments, Operands &operands) {
   return true;
 }
 
-/// The strides of empty_like: those of a dense tensor, else PyTorch's choice.
+/// The strides of empty_like: input's if it is dense, else PyTorch's choice.
 static bool getStridesLike(const Tensor &input, Strides &strides) {
   if (!input.isStridedOnCpu || input.rank > BNGRAD_MAX_RANK)
     return true; // Reported with the other errors.
@@ -217,15 +217,15 @@ static bool runElemt(StableIValue *stack) {
   return true;
 }
 
-/// A kernel, which has nothing to destroy when an error leaves it.
+/// A kernel that has nothing to destroy when it throws an error.
 template <bool (*run)(StableIValue *)>
 static void kernel(StableIValue *stack, uint64_t, uint64_t) {
   if (!run(stack))
     raise();
 }
 
-/// Registers the ops when the library is loaded, for good: PyTorch would also
-/// call kernels of a library that was unloaded.
+/// Registers the ops permanently when the library is loaded: PyTorch would call
+/// their kernels even after the library was unloaded.
 [[gnu::constructor]] static void registerOps() {
   TorchLibraryHandle definitions = nullptr, kernels = nullptr;
   if (aoti_torch_library_init_def("bngrad", __FILE__, __LINE__, &definitions) ||

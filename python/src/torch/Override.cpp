@@ -30,9 +30,8 @@ enum Argument {
 };
 } // namespace
 
-/// Calls the kernel that PyTorch has without this library, which Python keeps.
-/// It sets the error by bngradTorchSetError: before 2.13, PyTorch has no
-/// function that returns it.
+/// Calls PyTorch's own kernel, which Python keeps. It sets the error by
+/// bngradTorchSetError: before 2.13, PyTorch has no function that returns it.
 static bool callOriginal(StableIValue *stack) {
   fail("aten::native_batch_norm_backward of PyTorch failed");
   return !torch_call_dispatcher("bngrad::_original_native_batch_norm_backward",
@@ -54,8 +53,8 @@ static bool isParameter(const Tensor &tensor, const Tensor &input) {
          tensor.sizes[0] == input.sizes[1];
 }
 
-/// Whether the kernels compute the same as ATen's, which takes parameters of
-/// the type of the data or of f32.
+/// Whether the kernels compute the same as ATen's kernel, which takes
+/// parameters in the type of the data or in f32.
 static bool isCovered(const Operands &operands) {
   const Tensor &input = operands.input, &gradOutput = operands.gradOutput;
   for (const Tensor *data : {&input, &gradOutput})
@@ -82,8 +81,8 @@ static bool isCovered(const Operands &operands) {
   return true;
 }
 
-/// Whether strides are those of PyTorch's channels-last, as is_contiguous and
-/// suggest_memory_format see it: `order` has the dims, innermost first.
+/// Whether strides are channels-last by the rules of PyTorch's is_contiguous
+/// and suggest_memory_format. `order` lists the dims, innermost first.
 static bool isChannelsLast(const Tensor &input, const int *order) {
   if (input.strides[1] == 0)
     return false;
@@ -92,7 +91,7 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
     int dim = order[i];
     if (input.sizes[dim] == 0 || input.strides[dim] < least)
       return false;
-    // Of ambiguous strides, such as those of N x 1 x 1 x 1, PyTorch says no.
+    // PyTorch says no for ambiguous strides, such as those of N x 1 x 1 x 1.
     if (dim == 0 && least == input.strides[1])
       return false;
     least = input.strides[dim];
@@ -155,7 +154,7 @@ static bool readOperands(const StableIValue *stack, Operands &operands) {
                         operands.statistic);
 }
 
-/// Frees the arguments of a kernel that did not hand them on.
+/// Frees the arguments of a kernel that did not pass them on.
 static void freeArguments(StableIValue *stack) {
   for (int i = GradOut; i <= SaveInvStd; ++i) {
     auto handle = i <= Input ? unpack<AtenTensorHandle>(stack[i])
@@ -166,7 +165,7 @@ static void freeArguments(StableIValue *stack) {
   torch_delete_list(unpack<StableListHandle>(stack[OutputMask]));
 }
 
-/// Computes the gradient if the kernels cover it. Leaves the arguments.
+/// Computes the gradient if the kernels cover it. Does not take the arguments.
 static bool compute(const StableIValue *stack, Results &results) {
   Operands operands;
   bool wants[3];
@@ -202,7 +201,7 @@ extern "C" {
 [[gnu::visibility("default")]] int bngradTorchEnable() {
   if (library)
     return 0;
-  // Without a handle, every gradient would go to PyTorch's kernel.
+  // Without a handle, PyTorch's kernel would compute every gradient.
   if (!getHandle())
     return 1;
   fail("PyTorch refused to replace its kernel");
@@ -220,12 +219,12 @@ extern "C" {
   return getError();
 }
 
-/// Sets it.
+/// Sets the error of this thread.
 [[gnu::visibility("default")]] void bngradTorchSetError(const char *message) {
   fail("%s", message);
 }
 
-/// Removes it, so that PyTorch uses the one it had before.
+/// Removes the kernel, so that PyTorch uses its own again.
 [[gnu::visibility("default")]] int bngradTorchDisable() {
   if (!library)
     return 0;

@@ -17,8 +17,8 @@ using namespace bngrad;
 using namespace bngrad::torch;
 
 //===----------------------------------------------------------------------===//
-// Threads: those of PyTorch. A call within a parallel region runs serially,
-// since there torch_parallel_for does.
+// Calls run on PyTorch's threads. A call within a parallel region runs
+// serially, as torch_parallel_for does there.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -114,7 +114,7 @@ static bool createDescriptor(const Tensor &tensor, const char *name,
 
 static bool createDescriptors(const Problem &problem,
                               TensorDescriptors &tensors) {
-  // Results last: they are what the operands make them.
+  // Results come last, as the operands determine them.
   for (int n = 0; n < kNumOperands; ++n) {
     int i = (n + GradOutput) % kNumOperands;
     const Tensor *tensor = problem.tensors[i];
@@ -144,7 +144,7 @@ static bool makePlan(const Problem &problem, Plan &plan) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// All that a plan depends on, as numbers; no key if there are too many.
+/// Everything that a plan depends on, as numbers; no key if there are too many.
 class Key {
 public:
   void set(const Problem &problem) {
@@ -188,17 +188,17 @@ private:
     ++size;
   }
 
-  /// For all operands of 5 dims.
+  /// Suffices for all operands with 5 dims.
   static constexpr int kMost = 128;
   int size = 0;
   int64_t values[kMost];
 };
 
-/// The last plans of a thread.
+/// The most recent plans of a thread.
 class Cache {
 public:
-  /// At the end of the thread. The main thread may call even later, while the
-  /// process exits.
+  /// Runs at the end of the thread. The main thread may call even later, while
+  /// the process exits.
   ~Cache() {
     for (Entry &entry : entries)
       drop(entry);
@@ -231,7 +231,7 @@ private:
     return nullptr;
   }
 
-  /// More than the batch norms of a block of a network.
+  /// More than the batch norms in one block of a network.
   static constexpr int kNumPlans = 8;
   Entry entries[kNumPlans];
   int next = 0;

@@ -15,14 +15,15 @@
 namespace bngrad::torch {
 
 /// The handle of all calls, which lives as long as the process. Null and the
-/// error of this thread if the C library refuses one, as for a bad BNGRAD_ISA.
+/// error of this thread if the C library refuses to create one, as for a bad
+/// BNGRAD_ISA.
 bngradHandle_t getHandle();
 
 /// A call of the C library.
 struct Problem {
   Part part;
   const bngradBatchNormBackwardOptions_t &options;
-  /// Some may be none.
+  /// Some may be null.
   const Tensor *tensors[kNumOperands];
 };
 
@@ -33,11 +34,11 @@ struct Plan {
   size_t workspaceSize = 0;
 };
 
-/// The plan of a problem: one of the last of this thread, or a new one. Null
-/// and the error of this thread if the C library refuses it.
+/// The plan of a problem, from this thread's recent plans or new. Null and the
+/// error of this thread if the C library rejects the problem.
 const Plan *getPlan(const Problem &problem);
 
-/// Computes `problem` by its plan; `count` is that of Part::Elemt.
+/// Computes `problem` by its plan; only Part::Elemt reads `count`.
 bool run(const Problem &problem, const int64_t *count = nullptr);
 
 } // namespace bngrad::torch

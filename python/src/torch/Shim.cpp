@@ -15,7 +15,7 @@
 
 using namespace bngrad::torch;
 
-// Since PyTorch 2.13; the names are PyTorch's.
+// Functions since PyTorch 2.13, with PyTorch's names.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" [[gnu::weak]] const char *
 torch_exception_get_what_without_backtrace();
@@ -25,8 +25,8 @@ torch_delete_stable_ivalue(StableIValue *value);
 
 static thread_local char lastError[1024];
 
-// PyTorch's numbers of what it names by functions, asked once: a call of a few
-// elements reads the facts about eight tensors.
+// PyTorch's numbers, which its functions return, are queried once: even a call
+// of a few elements reads the properties of eight tensors.
 static const int32_t kStrided = aoti_torch_layout_strided();
 static const int32_t kCpu = aoti_torch_device_type_cpu();
 static const struct {
@@ -68,7 +68,7 @@ AtenTensorHandle bngrad::torch::takeOptional(StableIValue slot) {
   if (!value)
     return nullptr;
   auto handle = unpack<AtenTensorHandle>(*value);
-  // Before 2.13, the ABI lets the kernel delete it.
+  // Before 2.13, by the ABI, the kernel deletes it.
   if (torch_delete_stable_ivalue)
     torch_delete_stable_ivalue(value);
   else
@@ -161,7 +161,7 @@ bool Tensor::makeEmpty(int32_t newDtype, int64_t newRank,
 }
 
 StableIValue Tensor::release() {
-  // Results are owned.
+  // The kernel owns results.
   if (!handle)
     aoti_torch_new_uninitialized_tensor(&handle);
   return pack(std::exchange(handle, nullptr));
@@ -174,7 +174,7 @@ bool Tensor::isEmpty() const {
   return false;
 }
 
-/// Bytes of an element of a type of PyTorch.
+/// Bytes of an element of a PyTorch type.
 static int64_t getBytes(int32_t dtype) {
   for (const auto &known : kTypes)
     if (known.dtype == dtype)
@@ -237,7 +237,7 @@ void bngrad::torch::setContiguous(int64_t rank, const int64_t *sizes,
 
 bool bngrad::torch::isDense(int64_t rank, const int64_t *sizes,
                             const int64_t *strides) {
-  // The dim whose stride is the product of those within, one after the other.
+  // Find, one by one, the dim whose stride is the product of the inner sizes.
   int64_t product = 1, left = 0;
   for (int64_t dim = 0; dim < rank; ++dim)
     left += sizes[dim] > 1;

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PyTorch's stable ABI is used through its C functions only, so that neither
-// exceptions nor types of the C++ library cross to libtorch: the two may have
-// different C++ libraries. This library is compiled without exceptions. An
-// error is a message that the kernel's last step gives to PyTorch, when no
-// object needs to be destroyed any more.
+// This library uses only the C functions of PyTorch's stable ABI, so that
+// neither exceptions nor C++ library types cross to libtorch: the two may have
+// different C++ libraries. It is compiled without exceptions. An error is a
+// message that a kernel's last step passes to PyTorch, once no object is left
+// to destroy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +32,11 @@ namespace bngrad::torch {
 /// The error of this thread.
 const char *getError();
 
-/// Throws the error of this thread as PyTorch's. Call it where nothing is left
-/// to destroy.
+/// Throws the error of this thread as PyTorch's error. Call it only when
+/// nothing is left to destroy.
 [[noreturn]] void raise();
 
-/// Sets the error of this thread to that of a failed function of PyTorch.
+/// Sets the error of this thread to the error of a failed PyTorch function.
 bool failByTorch(const char *function);
 
 /// The value in a slot of a kernel's stack.
@@ -54,10 +54,10 @@ template <typename T> StableIValue pack(T value) {
   return slot;
 }
 
-/// Takes the handle in a slot of type `Tensor?`; null: none.
+/// Takes the handle in a slot of type `Tensor?`; null if none.
 AtenTensorHandle takeOptional(StableIValue slot);
 
-/// A tensor, owned or borrowed, or none, with the facts about it.
+/// A tensor, owned or borrowed, or none, with its properties.
 class Tensor {
 public:
   Tensor() = default;
@@ -67,10 +67,10 @@ public:
   Tensor(Tensor &&other) noexcept { *this = static_cast<Tensor &&>(other); }
   Tensor &operator=(Tensor &&other) noexcept;
 
-  /// Takes `handle`; an undefined tensor is none.
+  /// Takes `handle`; an undefined tensor counts as none.
   bool take(AtenTensorHandle handle);
 
-  /// The same for a handle that another owner keeps meanwhile.
+  /// The same for a handle whose owner keeps it meanwhile.
   bool borrow(AtenTensorHandle handle);
 
   /// Takes a slot of type `Tensor?`.
@@ -80,7 +80,7 @@ public:
   bool makeEmpty(int32_t dtype, int64_t rank, const int64_t *sizes,
                  const int64_t *strides);
 
-  /// A slot with this tensor, undefined if there is none. It is none then.
+  /// Moves this tensor to a slot, an undefined tensor if there is none.
   StableIValue release();
 
   void reset();
@@ -91,15 +91,15 @@ public:
   /// Whether there are no elements.
   bool isEmpty() const;
 
-  /// Checks that the storage of a strided tensor has its elements, as it may
-  /// have been resized since. The error calls the tensor `name`.
+  /// Checks that the storage of a strided tensor contains its elements, as it
+  /// may have been resized since. The error calls the tensor `name`.
   bool verifyStorage(const char *name) const;
 
   /// The data, for reading and for writing.
   bool getData(const void *&data) const;
   bool getMutableData(void *&data) const;
 
-  /// Whether it is of a type that the C library has.
+  /// Whether the C library has its type.
   bool hasKnownType() const { return type >= 0; }
   bngradDtype_t getType() const { return static_cast<bngradDtype_t>(type); }
 
@@ -107,7 +107,7 @@ public:
   const int64_t *sizes = nullptr;
   const int64_t *strides = nullptr;
   int32_t dtype = 0;
-  /// Whether it has strides and is in the memory of the CPU.
+  /// Whether it has strides and is in CPU memory.
   bool isStridedOnCpu = false;
 
 private:
@@ -119,14 +119,14 @@ private:
   bool isOwned = false;
 };
 
-/// PyTorch's number of a type of the C library, and back: -1 if it has none.
+/// PyTorch's number of a C library type, and the reverse; -1 if there is none.
 int32_t toTorchType(bngradDtype_t type);
 int fromTorchType(int32_t dtype);
 
 /// Row-major strides.
 void setContiguous(int64_t rank, const int64_t *sizes, int64_t *strides);
 
-/// Whether elements fill their memory without gaps and overlap.
+/// Whether elements fill their memory without gaps or overlap.
 bool isDense(int64_t rank, const int64_t *sizes, const int64_t *strides);
 
 /// Whether all elements of `tensor` are where `strides` say.

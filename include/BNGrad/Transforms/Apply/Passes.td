@@ -24,12 +24,12 @@ def BNGradApplySchedulePass
            summation depends only on the shape and the schedule, not on the
            number of threads. The `scf.execute_region` of a group may be inlined
            from now on.
-    Fails: if members of a group have different schedules; for a `chip` that is
-           unknown, that lacks the clusters of `one_pass`, or whose shared memory
-           its tiles exceed; with `device-arguments`, if host code still accesses
-           an argument. A generic
-           that cannot be cloned is left to upstream's loops, and a group without
-           vector loops gets scalar ones; a remark states the reason.
+    Fails: if members of a group have different schedules; if a `chip` is
+           unknown, lacks the clusters of `one_pass`, or has too little shared
+           memory for its tiles; with `device-arguments`, if host code still
+           accesses an argument. A generic that cannot be cloned is left to
+           upstream's loops, and a group without vector loops gets scalar loops;
+           a remark states the reason.
 
     Before:
 

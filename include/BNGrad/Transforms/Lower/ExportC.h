@@ -25,8 +25,8 @@ bool isCLibraryName(StringRef name);
 bool isCParameterName(StringRef name);
 
 /// The reason why `--bngrad-export-c` cannot export a function called `name`:
-/// it is not an identifier of C, or C or C++ reserve it, since which version.
-/// Empty if it can be exported.
+/// it is not an identifier of C, or C or C++ reserve it, with the version since
+/// which they do. Empty if it can be exported.
 std::string findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
@@ -36,10 +36,10 @@ bool isExportedElementType(Type type);
 /// sizes, strides and offset are static.
 bool isKnownFromPointer(MemRefType type);
 
-/// Names for the arguments of `function`, which is at the bngrad level, and
-/// after them its results: identifiers of C that differ. An argument has the
-/// name of its location, or of the operand of a gradient that it is, a result
-/// that of the result of a gradient; others are numbered.
+/// Distinct C identifiers for the arguments of `function`, which is at the
+/// bngrad level, followed by its results. An argument is named after its
+/// location, or after the operand of a gradient that it is; a result, after the
+/// result of a gradient. Others are numbered.
 std::vector<std::string> nameParameters(func::FuncOp function);
 
 /// On exported functions: the names of their parameters.

@@ -56,11 +56,11 @@ def BNGradBoundRegistersPass
   let description = [{
     Needs: kernels that are launched, with the chips for which they are compiled.
     Gives: for kernels with dynamic shared memory of a known size, the number of
-           blocks that share a multiprocessor, by their shared memory and their
-           number, where it leaves each thread 128 registers: `ptxas` then bounds
-           registers by it, and not by a guess that may cost spills. Of several
-           chips, the largest number; of several launches, the smallest. Kernels
-           that have a number keep it.
+           blocks that share a multiprocessor, from their shared memory and
+           their number, if it leaves each thread 128 registers. `ptxas` then
+           bounds registers by this number instead of a guess that may cause
+           spills. For several chips it is the largest number, for several
+           launches the smallest. Kernels that have a number keep it.
     Fails: never.
 
     Before:
@@ -111,8 +111,8 @@ def BNGradRequireClustersPass
   let summary = "Tell the size of the clusters of a kernel";
   let description = [{
     Needs: kernels that are launched.
-    Gives: kernels with the size of the clusters of all their launches, where it is
-           known: PTX then requires it, and `ptxas` does not test at run time
+    Gives: kernels with the cluster size of all their launches, if it is known:
+           PTX then requires it, and code of `ptxas` does not test at run time
            whether there is a cluster. Kernels that have a size keep it.
     Fails: never.
 
@@ -162,10 +162,10 @@ def BNGradOverlapLaunchesPass
   let description = [{
     Needs: kernels, with the chips for which they are compiled.
     Gives: kernels that wait for the kernel ahead of them before they access global
-           memory, so that it may still run when they are launched, and while they
-           set up shared memory. A symbol of the module tells this to the runtime
-           library, which launches them so. Nothing changes if a chip is older than
-           sm_90.
+           memory, so that it may still run when they are launched, and while
+           they set up shared memory. A symbol of the module tells the runtime
+           library to launch them this way. Nothing changes if a chip is older
+           than sm_90.
     Fails: never.
 
     Before:
@@ -232,7 +232,7 @@ def BNGradLowerStreamingStoresPass
     Gives: nontemporal stores of vectors of whole words with the cache operator
            `.cs` of PTX, which LLVM does not emit, if the address is known to be
            in global memory: by its type, or because it is derived from an
-           argument of the kernel. Others are stored as usual.
+           argument of the kernel. Other vectors are stored as usual.
     Fails: never.
 
     Before:

@@ -28,7 +28,7 @@ namespace mlir::bngrad {
 /// Forms of a kernel that can be embedded.
 enum class CudaFormat { Isa, Bin, Fatbin };
 
-/// How kernels are compiled; the fields are those of CudaPipelineOptions.
+/// How kernels are compiled; see the fields of CudaPipelineOptions.
 struct KernelOptions {
   std::string chip = "sm_90";
   std::string features;

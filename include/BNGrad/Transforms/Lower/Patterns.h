@@ -19,18 +19,18 @@ namespace mlir::bngrad {
 
 /// Instructions that convert between f32 and narrower types.
 struct FloatInstructions {
-  /// f32 to bf16, as Target::bf16Conversion: it flushes subnormals.
+  /// f32 to bf16, as in Target::bf16Conversion: it flushes subnormals.
   bool bf16 = false;
-  /// The same in `gpu.launch`: it rounds as `arith.truncf` does. sm_80 and
+  /// f32 to bf16 in `gpu.launch`: it rounds like `arith.truncf`. sm_80 and
   /// newer.
   bool kernelBF16 = false;
-  /// f32 to f16 and back, as Target::f16Conversion.
+  /// f32 to f16 and back, as in Target::f16Conversion.
   bool f16 = true;
 };
 
-/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to
-/// f16, bf16 and f32 rounds once, in the mode of the op, also to subnormals.
-/// Without instructions for f16, also those for `arith.extf` of f16.
+/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16, bf16
+/// and f32 then rounds once, in the mode of the op, also to subnormals. Without
+/// instructions for f16, adds patterns for `arith.extf` of f16 as well.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns,
                                   const FloatInstructions &instructions = {});
 

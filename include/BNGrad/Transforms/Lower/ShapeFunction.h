@@ -16,28 +16,28 @@
 
 namespace mlir::bngrad {
 
-/// Sizes that do not agree.
+/// An error about sizes that do not agree.
 struct SizeError {
   Location loc;
   std::string message;
-  /// Whether the report has the two sizes, which continue the message.
+  /// Whether the two sizes follow the message in the report.
   bool hasSizes;
 };
 
-/// Emits the report of an error: its number, the size that is there, and the
-/// one that was expected; both are of type i64, and -1 if they are not known.
+/// Emits the report of an error with its number, the actual size, and the
+/// expected size; both sizes are i64, and -1 if unknown.
 using EmitSizeError = function_ref<void(OpBuilder &, Location, int64_t number,
                                         Value actual, Value expected)>;
 
 /// Emits the end of the function before `op`, which returns the dynamic sizes
-/// of the results in the order of results and dims, of type index.
+/// of the results as index values, in the order of results and dims.
 using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 
-/// Makes of `function`, which is on tensors, one that computes no data: it
-/// checks all sizes that ops require at run time, by upstream's interface and
+/// Turns `function`, which is on tensors, into one that computes no data: it
+/// checks at run time all sizes that ops require, by upstream's interface and
 /// for ops of the tensor dialect that lack it, and computes the sizes of the
-/// results. Error i is appended to `errors` as its element i. False if sizes
-/// depend on memory that the function writes.
+/// results. Error i becomes element i of `errors`. False if sizes depend on
+/// memory that the function writes.
 ///
 /// Errors: a diagnostic and failure for a reshape whose indices are not
 ///         consecutive (docs/upstream.md, section 14), for an indexing map

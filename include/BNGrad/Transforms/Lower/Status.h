@@ -23,7 +23,7 @@ inline constexpr int32_t kNullPointerStatus = -1;
 /// incomplete, but all memory is freed.
 inline constexpr int32_t kOutOfMemoryStatus = -2;
 
-/// Statuses of the checked entries; those of BNGrad/Runtime/Runtime.h.
+/// Statuses of checked entries, numbered as in BNGrad/Runtime/Runtime.h.
 enum class Status : int32_t {
   Success = BNGRAD_SUCCESS,
   BadParam = BNGRAD_BAD_PARAM,
@@ -35,7 +35,7 @@ enum class Status : int32_t {
   ProcessError = BNGRAD_PROCESS_ERROR
 };
 
-/// On functions whose last result is a status.
+/// The attribute of functions whose last result is a status.
 inline constexpr llvm::StringLiteral kStatusAttrName = "bngrad.returns_status";
 
 /// Adds an i32 as the last result of each function of `module` that may

@@ -13,8 +13,8 @@
 
 namespace mlir::bngrad {
 
-/// On the argument of a function that points to the `bngrad_threads_t` whose
-/// threads run its parallel loops; null means OpenMP's.
+/// The attribute of a function's argument that points to the `bngrad_threads_t`
+/// whose threads run its parallel loops; null means OpenMP's.
 inline constexpr llvm::StringLiteral kThreadsAttrName = "bngrad.threads";
 
 /// Adds such an argument as the last one of each function of `module` that has

@@ -27,11 +27,12 @@ namespace mlir::bngrad {
 #define GEN_PASS_REGISTRATION
 #include "BNGrad/Transforms/Partition/Passes.h.inc"
 
-/// On a partitioned function: the sizes of the grid, a DenseI64ArrayAttr.
+/// The attribute of a partitioned function with the sizes of the grid, a
+/// DenseI64ArrayAttr.
 inline constexpr llvm::StringLiteral kGridShapeAttrName = "bngrad.grid_shape";
 
-/// On an argument or a result of a partitioned function that is sharded: the
-/// grid axes along which each dim is split, a shard::GridAxesArrayAttr.
+/// The attribute of a partitioned function's sharded argument or result with
+/// the grid axes along which each dim is split, a shard::GridAxesArrayAttr.
 inline constexpr llvm::StringLiteral kSplitAxesAttrName = "bngrad.split_axes";
 
 /// Adds the passes of the stage `partition`, for pass managers on a module.

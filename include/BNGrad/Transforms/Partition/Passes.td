@@ -15,21 +15,21 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
   let summary = "Partition functions with shard annotations";
   let description = [{
     Needs: tensors; annotations by `shard.shard` (docs/distributed.md).
-    Gives: each function with annotations is the program of one process, on
-           shards: what upstream's `--sharding-propagation` and
-           `--shard-partition` make of it. A gradient whose sums run over a
-           sharded dim becomes its two halves, and one `shard.all_reduce` of
-           both sums, whose `bngrad.collective` describes the gradient to
-           errors of the runtime. A count that is not known is added up as well. The function
-           has the attribute `bngrad.grid_shape`, its sharded arguments and
-           results have `bngrad.split_axes`. Functions without annotations are
-           unchanged.
-    Fails: if upstream's passes cannot partition a function, or only wrongly:
-           an op that does not implement ShardingInterface, several blocks,
-           nested annotations, a use of the function, a tensor argument without
-           a use or an annotation, a tensor with several shardings, halos or
-           offsets of shards, two grids, a grid of unknown sizes, a size that is
-           no multiple of the number of shards (error at the op or argument).
+    Gives: upstream's `--sharding-propagation` and `--shard-partition` turn each
+           function with annotations into the program of one process, on shards.
+           A gradient whose sums run over a sharded dim becomes its two halves
+           and one `shard.all_reduce` of both sums, whose `bngrad.collective`
+           describes the gradient in errors of the runtime. An unknown count is
+           added up as well. The function has the attribute `bngrad.grid_shape`,
+           and its sharded arguments and results have `bngrad.split_axes`.
+           Functions without annotations are unchanged.
+    Fails: if upstream's passes cannot partition a function, or would do so
+           incorrectly: an op that does not implement ShardingInterface, several
+           blocks, nested annotations, a use of the function, a tensor argument
+           without a use or an annotation, a tensor with several shardings,
+           halos or offsets of shards, two grids, a grid of unknown sizes, a
+           size that is not a multiple of the number of shards (error at the op
+           or argument).
 
     Upstream's passes run inside of this one, as they fail for functions without
     annotations.
@@ -88,9 +88,9 @@ def BNGradCombineCollectivesPass
   let summary = "Combine all-reduces that do not depend on each other";
   let description = [{
     Needs: tensors.
-    Gives: sums over the same grid axes, of the same element type, none of which
-           waits for another, are one all-reduce of one buffer. Ops that do not
-           wait for it come before it.
+    Gives: sums over the same grid axes, of the same element type, that do not
+           wait for one another become one all-reduce of one buffer. Ops that do
+           not depend on it come before it.
     Fails: never.
 
     Before:
@@ -139,17 +139,18 @@ def BNGradCollectivesToRuntimePass
   let summary = "Lower all-reduces to calls of the runtime";
   let description = [{
     Needs: tensors.
-    Gives: `shard.all_reduce` is a call of `bngradAllReduceStart` right after its
-           operand, on a copy of that, and a call of `bngradAllReduceWait`
-           before the first use of its result
-           (BNGrad/Runtime/Collectives.h). Ops that do not wait for it come
-           between the two. The calls get constants that describe the
-           collective. A status of `bngradAllReduceWait` that is not 0 becomes
-           that of the function (`--bngrad-return-status`), before any use of a
-           result. `shard.process_linear_index` and `shard.process_multi_index`
-           are calls of `bngradProcessIndex`. Grids are erased.
-    Fails: if an all-reduce is no sum, or its elements are not f32, f64 or i64;
-           if there is another collective of the shard dialect, or another
+    Gives: `shard.all_reduce` becomes a call of `bngradAllReduceStart` right
+           after its operand, on a copy of it, and a call of
+           `bngradAllReduceWait` before the first use of its result
+           (BNGrad/Runtime/Collectives.h). Ops that do not depend on it come
+           between the two. The calls take constants that describe the
+           collective. If `bngradAllReduceWait` returns a status that is not 0,
+           the function returns it (`--bngrad-return-status`) before any use of
+           a result. `shard.process_linear_index` and
+           `shard.process_multi_index` become calls of `bngradProcessIndex`.
+           Grids are erased.
+    Fails: if an all-reduce is not a sum, or its elements are not f32, f64 or
+           i64; if there is another collective of the shard dialect, or another
            symbol has the name of a function (error at that op).
 
     Before:

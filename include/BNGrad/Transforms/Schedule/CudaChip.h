@@ -20,11 +20,11 @@
 
 namespace mlir::bngrad {
 
-/// The clusters of `blocks` blocks that a device runs at once, with one block
+/// How many clusters of `blocks` blocks a device runs at once, with one block
 /// and with two on each multiprocessor. Source: its driver
 /// (cuOccupancyMaxActiveClusters).
 struct ActiveClusters {
-  int64_t blocks = 0; // 0: not counted
+  int64_t blocks = 0; // 0 if not counted
   int64_t withOne = 0, withTwo = 0;
 };
 
@@ -36,10 +36,9 @@ struct CudaChip {
   static constexpr int64_t kWarpSize = GpuSchedule::kWarpSize;
   /// Largest static shared memory of a block, in bytes.
   static constexpr int64_t kStaticSharedBytes = 48 << 10;
-  /// Shared memory of each block that the driver keeps, in bytes.
+  /// Shared memory that the driver reserves for each block, in bytes.
   static constexpr int64_t kDriverSharedBytes = 1 << 10;
-  /// Bulk and asynchronous copies take multiples of it, aligned to it, in
-  /// bytes.
+  /// The unit and the alignment of bulk and asynchronous copies, in bytes.
   static constexpr int64_t kCopyBytes = 16;
   /// Blocks of the largest clusters of any chip.
   static constexpr int64_t kMostClusterBlocks = 16;
@@ -49,16 +48,16 @@ struct CudaChip {
   unsigned capability;
   /// Multiprocessors of a large GPU of this chip; others have more or fewer.
   int64_t multiprocessors;
-  /// Multiprocessors of each of its processing clusters, on one of which the
-  /// blocks of a cluster run; 0 past the last. They differ from device to
-  /// device, and no document has them, so these are assumed, with one smaller
-  /// than the others: for sm_90, devices that run 15 clusters of 8 blocks at
-  /// once have been observed.
+  /// Multiprocessors of each of its processing clusters; 0 past the last. The
+  /// blocks of a cluster run on one processing cluster. The numbers differ from
+  /// device to device, and no document states them, so these are assumed, with
+  /// one smaller than the others: for sm_90, devices that run 15 clusters of 8
+  /// blocks at once have been observed.
   std::array<int64_t, 12> processingClusters;
   /// Largest shared memory of a block, in bytes.
   int64_t sharedBytes;
-  /// Largest number of blocks of a cluster; 1 without clusters. More than 8
-  /// must be allowed for each kernel, which the runtime does.
+  /// Largest number of blocks of a cluster; 1 without clusters. The runtime
+  /// allows more than 8 for each kernel that needs them.
   int64_t clusterBlocks;
   /// First version of PTX, such as 71, that supports the chip and all
   /// instructions of its kernels: bulk copies of sm_90 came with 80. Source:
@@ -66,20 +65,20 @@ struct CudaChip {
   unsigned firstPtxVersion;
   /// Version of PTX that is emitted for it, such as 80.
   unsigned ptxVersion;
-  /// Those that a device was asked for, by the logarithm of their size.
+  /// The clusters that a device reported, by the logarithm of their size.
   std::array<ActiveClusters, 5> activeClusters = {};
 
-  /// Blocks that run at once, in clusters of `clusterBlocks`, where `resident`
-  /// of them share a multiprocessor.
+  /// Blocks that run at once in clusters of `clusterBlocks`, with `resident`
+  /// blocks on a multiprocessor.
   int64_t countBlocksAtOnce(int64_t clusterBlocks, int64_t resident) const;
 
-  /// Whether `processingClusters` give that number, which no device was asked
-  /// for.
+  /// Whether that number is assumed from `processingClusters`, not reported by
+  /// a device.
   bool isAssumed(int64_t clusterBlocks) const;
 
-  /// Replaces what `processingClusters` say by what a device says:
-  /// `SIZE:ONE:TWO` for each size of clusters, comma-separated, with the fields
-  /// of ActiveClusters.
+  /// Replaces the assumption by what a device reported: the fields of
+  /// ActiveClusters as `SIZE:ONE:TWO` for each size of clusters,
+  /// comma-separated.
   ///
   /// Errors: failure and a `reason`.
   LogicalResult setActiveClusters(StringRef text, std::string &reason);

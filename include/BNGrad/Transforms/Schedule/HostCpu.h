@@ -16,16 +16,16 @@
 
 namespace mlir::bngrad {
 
-/// The CPU of this machine, to which code for this machine is fitted. The
+/// The CPU of this machine, for which code for this machine is tuned. The
 /// environment variable BNGRAD_ISA restricts it to an older instruction set
 /// (docs/debugging.md).
 struct HostCpu {
-  /// Its name and features, as LLVM's target machines take them.
+  /// Its name and features, in the form that LLVM's target machines take.
   std::string name, features;
   /// Whether it has a feature; features that are not listed are absent.
   llvm::StringMap<bool> hasFeature;
 
-  /// The CPU as BNGRAD_ISA restricts it now, or all of it if verify() fails.
+  /// The CPU as BNGRAD_ISA restricts it now, or unrestricted if verify() fails.
   static HostCpu get();
 
   /// Whether BNGRAD_ISA is unset, empty or an instruction set of this CPU.

@@ -25,9 +25,9 @@ namespace mlir::bngrad {
 #define GEN_PASS_REGISTRATION
 #include "BNGrad/Transforms/Schedule/Passes.h.inc"
 
-/// Adds the passes of the stage `group`, for pass managers on a module. An
-/// empty `schedule` is chosen for `target`, or such that all the chips can run
-/// it. `activeClusters`: as in CudaPipelineOptions.
+/// Adds the passes of the stage `group`, for pass managers on a module. If
+/// `schedule` is empty, one is chosen for `target`, or one that all chips can
+/// run. `activeClusters` is as in CudaPipelineOptions.
 void addGroupPasses(OpPassManager &pm, StringRef schedule,
                     const Target &target);
 void addCudaGroupPasses(OpPassManager &pm, StringRef schedule, StringRef chip,

@@ -15,19 +15,20 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
   let summary = "Group the parts of a gradient and choose their schedule";
   let description = [{
     Needs: linalg on tensors, after `--bngrad-fuse`.
-    Gives: the reduction, the per-channel generics that follow from it and the
-           element-wise generic that reads those, found by their structure, are
-           enclosed in one `scf.execute_region no_inline`. Each gets the schedule
-           as the attribute `bngrad.schedule`; generics that have one already are
-           not grouped. Inits of values that only the region uses are inside it.
-           The addition of a sum must have `fastmath<reassoc>`, which allows the
-           schedule to choose the order; other sums are not grouped.
+    Gives: the reduction, the per-channel generics that depend on it and the
+           element-wise generic that reads those are found by their structure
+           and enclosed in one `scf.execute_region no_inline`. Each gets the
+           schedule as the attribute `bngrad.schedule`; generics that already
+           have one are not grouped. Inits of values that only the region uses
+           are inside it. The addition of a sum must have `fastmath<reassoc>`,
+           which allows the schedule to choose the order; other sums are not
+           grouped.
     Fails: if the option `schedule` is not a schedule, a chip is unknown,
-           `active-clusters` has another form or a size that the chips do not have, a
-           cache is negative, or `threads` or `vector-bits` is not in the range of the
-           parameter of that name; if the schedule, given or in the IR, is that of
-           a GPU and there is no chip, or is `one_pass` and the oldest chip has no
-           clusters.
+           `active-clusters` is malformed or has a size that the chips do not
+           have, a cache is negative, or `threads` or `vector-bits` is not in
+           the range of the parameter of that name; if the schedule, given or in
+           the IR, is for a GPU and there is no chip, or is `one_pass` and the
+           oldest chip has no clusters.
 
     Before:
 

@@ -21,29 +21,28 @@ class Triple;
 namespace mlir::bngrad {
 
 /// The properties of a CPU on which the choice of a schedule depends. The
-/// defaults describe no particular machine, and serve tests.
+/// defaults describe no particular machine and serve tests.
 struct Target {
   /// Length of a vector register, in bits.
   int64_t vectorBits = 512;
-  /// Number of threads that run concurrently; 0: as many as a call has.
+  /// Number of threads that run concurrently; 0 for as many as a call has.
   int64_t threads = 1;
   /// First-level data cache that a thread has, in bytes.
   int64_t l1Bytes = 48 << 10;
   /// Last-level caches of all threads, in bytes.
   int64_t lastLevelBytes = 32 << 20;
-  /// Vectors have a fused multiply-add.
+  /// Whether vectors have a fused multiply-add.
   bool fma = false;
-  /// One instruction converts vectors of f32 to bf16 and flushes subnormals, as
-  /// that of AVX-512.
+  /// Whether an instruction converts vectors of f32 to bf16 and flushes
+  /// subnormals, as in AVX-512.
   bool bf16Conversion = false;
-  /// Instructions convert vectors of f32 to f16 and back.
+  /// Whether instructions convert vectors of f32 to f16 and back.
   bool f16Conversion = true;
 
-  /// The machine this process runs on. The features are those of
-  /// HostCpu::get(). Threads and caches are found once, by the first call:
-  /// caches are those of the CPUs on which the process may run, if libhwloc is
-  /// installed, else those of the first CPU, whose threads do not share it.
-  /// Unknown properties keep their defaults.
+  /// The machine this process runs on. HostCpu::get() gives the features. The
+  /// first call finds threads and caches: with libhwloc, the caches of the CPUs
+  /// on which the process may run, else the caches of the first CPU, as if its
+  /// threads did not share it. Unknown properties keep their defaults.
   static Target host();
 
   /// Sets vectorBits, fma and the conversions for a CPU that `has` a feature,
@@ -52,7 +51,7 @@ struct Target {
                    llvm::function_ref<bool(llvm::StringRef)> has);
 
   /// Sets l1Bytes and lastLevelBytes to the data caches that Linux lists in
-  /// `folder`; what it does not list keeps its value.
+  /// `folder`; a cache that it does not list keeps its value.
   void setCaches(llvm::StringRef folder);
 };
 

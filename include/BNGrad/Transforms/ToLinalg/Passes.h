@@ -17,8 +17,8 @@ class FuncOp;
 
 namespace mlir::bngrad {
 
-/// The casts between tensors of torch-mlir and builtin ones: those that
-/// `--bngrad-torch-to-builtin` folds, or those of torch-mlir's own passes.
+/// The casts between torch-mlir's tensors and builtin tensors: casts that
+/// `--bngrad-torch-to-builtin` folds, or casts of torch-mlir's own passes.
 enum class TorchCasts { Builtin, TorchConversion };
 
 #define GEN_PASS_DECL
@@ -27,8 +27,8 @@ enum class TorchCasts { Builtin, TorchConversion };
 #define GEN_PASS_REGISTRATION
 #include "BNGrad/Transforms/ToLinalg/Passes.h.inc"
 
-/// Adds the passes of a stage, for pass managers on a module: other dialects to
-/// bngrad, bngrad to linalg, and the fusion of element-wise ops.
+/// Each adds the passes of a stage, for pass managers on a module: import of
+/// other dialects, bngrad to linalg, and fusion of element-wise ops.
 void addImportPasses(OpPassManager &pm);
 void addDecomposePasses(OpPassManager &pm);
 void addFusePasses(OpPassManager &pm);

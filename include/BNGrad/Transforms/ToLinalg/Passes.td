@@ -15,12 +15,12 @@ def BNGradDropAnnotationsPass
     : Pass<"bngrad-drop-annotations", "::mlir::ModuleOp"> {
   let summary = "Drop shardings over one device, and bounds of dynamic sizes";
   let description = [{
-    Needs: a module as JAX or StableHLO print it, in generic form: with meshes,
-           shardings and ops of Shardy (`sdy`), shardings of GSPMD
+    Needs: a module as JAX or StableHLO print it, in generic form. It may have
+           meshes, shardings and ops of Shardy (`sdy`), shardings of GSPMD
            (`mhlo.sharding`), and `#stablehlo.bounds` as the encoding of types.
     Gives: the same module without these. Meshes may have any number of devices,
            as long as all values are replicated on them. The body of an
-           `sdy.manual_computation` over axes of one device takes its place.
+           `sdy.manual_computation` over axes of one device replaces the op.
     Fails: if a value is sharded over several devices, or an op of Shardy has
            results that are neither its operands nor computed by its region
            (error at that op). Programs for several processes are annotated
@@ -50,15 +50,14 @@ def BNGradDropAnnotationsPass
 def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
   let summary = "Import batch-norm gradients of other dialects";
   let description = [{
-    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or
-           one of `torch.aten.native_batch_norm_backward`,
-           `batch_norm_backward`, `cudnn_batch_norm_backward`,
-           `miopen_batch_norm_backward`, `batch_norm_backward_reduce` and
-           `batch_norm_backward_elemt`, also as a `torch.operator`. The ops are
-           in generic form, of a registered dialect or unregistered; the scalar
-           operands of a torch op are `torch.constant.*` and
+    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or one of
+           `torch.aten.native_batch_norm_backward`, `batch_norm_backward`,
+           `cudnn_batch_norm_backward`, `miopen_batch_norm_backward`,
+           `batch_norm_backward_reduce` and `batch_norm_backward_elemt`, also as
+           a `torch.operator`. The ops are in generic form, registered or not;
+           the scalar operands of a torch op are `torch.constant.*` and
            `torch.prim.ListConstruct`.
-    Gives: bngrad ops in their place, with the same types of results. A torch op
+    Gives: bngrad ops in their place, with the same result types. A torch op
            uses the saved statistics (inv_std) in training, otherwise the
            running ones (variance, epsilon). Per-channel operands of different
            types are extended to the widest. A `!torch.vtensor` is converted to
@@ -117,11 +116,12 @@ def BNGradTorchToBuiltinPass
   let summary = "Make tensors of torch at function boundaries builtin tensors";
   let description = [{
     Needs: a module in which all users of `!torch.vtensor` values are casts,
-           calls and returns; any other is left as it is, for torch-mlir.
+           calls and returns; any other module is left unchanged for torch-mlir.
     Gives: functions whose arguments and results are builtin tensors; casts that
-           undo each other are gone. A vtensor of unknown rank or dtype remains.
-           An argument of a type of torch that has no builtin tensor is omitted,
-           with a warning, if nothing uses it and nothing calls the function.
+           undo each other are folded away. A vtensor of unknown rank or dtype
+           remains. An argument of a type of torch that has no builtin tensor is
+           omitted, with a warning, if nothing uses it and nothing calls the
+           function.
     Fails: never.
 
     Before:
@@ -417,12 +417,13 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
   let summary = "Expand views that upstream lowers incorrectly";
   let description = [{
     Needs: memrefs.
-    Gives: a `memref.subview` that drops some of several unit dims, or has a
-           dynamic size that may be 1, drops none; a `memref.reinterpret_cast`
-           drops them instead. With `reshapes`, a `memref.expand_shape` with
-           several dynamic sizes in a group becomes a `memref.reinterpret_cast`.
-           Upstream crashes on such ops, or drops other dims (docs/upstream.md).
-           Without `reshapes`, reshapes stay, so that they can be folded.
+    Gives: a `memref.subview` that drops some of several unit dims, or that has
+           a dynamic size that may be 1, no longer drops dims; a
+           `memref.reinterpret_cast` drops them instead. With `reshapes`, a
+           `memref.expand_shape` with several dynamic sizes in a group becomes a
+           `memref.reinterpret_cast`. Upstream crashes on such ops, or drops
+           other dims (docs/upstream.md). Without `reshapes`, reshapes stay, so
+           that they can be folded.
     Fails: if the sizes and the strides of a slice's type imply different dropped
            dims (error at the slice), or if the indices of a reshape of tensors
            are not consecutive (error at the reshape). The verifier accepts both.

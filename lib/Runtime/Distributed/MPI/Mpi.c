@@ -6,9 +6,9 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * One source for each MPI, as their ABIs differ. Our communicators return
- * errors. Nothing here waits for other processes but `initialize`, `create` and
- * `finalize`, which all of them call.
+ * This file is compiled once for each MPI, as their ABIs differ. Our
+ * communicators return errors. Only `initialize`, `create` and `finalize`,
+ * which all processes call, wait for other processes.
  */
 
 #include "../Backend.h"
@@ -23,7 +23,7 @@
 
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-/* A communicator or a request, as its bytes. */
+/* The bytes of a communicator or a request. */
 typedef union {
   bngradBackendHandle_t handle;
   MPI_Comm communicator;
@@ -56,7 +56,7 @@ static int fail(bngradBackendError_t *error, const char *text) {
   return 1;
 }
 
-/* The result of a call of MPI, `code`, with MPI's text where it is an error. */
+/* Checks `code`, the result of an MPI call; on an error adds MPI's text. */
 static int check(int code, const char *call, bngradBackendError_t *error) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
@@ -65,7 +65,7 @@ static int check(int code, const char *call, bngradBackendError_t *error) {
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
     length = 0;
   text[length] = '\0';
-  /* One line. */
+  /* Make it one line. */
   for (char *character = text; *character; ++character)
     if (*character == '\n')
       *character = ' ';
@@ -76,7 +76,7 @@ static int check(int code, const char *call, bngradBackendError_t *error) {
 
 /* Whether `initialize` has initialized MPI. */
 static int isOwner;
-/* The level of threads, such as MPI_THREAD_MULTIPLE. */
+/* The thread level, such as MPI_THREAD_MULTIPLE. */
 static int threadLevel;
 static void (*finalizeHook)(void);
 
@@ -133,7 +133,7 @@ static int callFinalizeHook(MPI_Comm communicator, int key, void *value,
   return MPI_SUCCESS;
 }
 
-/* MPI_Finalize first deletes the attributes of MPI_COMM_SELF. */
+/* Uses an attribute of MPI_COMM_SELF, which MPI_Finalize deletes first. */
 static int setFinalizeHook(void (*function)(void),
                            bngradBackendError_t *error) {
   int key;
@@ -145,7 +145,7 @@ static int setFinalizeHook(void (*function)(void),
                error);
 }
 
-/* An error before its errors are returned would end the process: until then
+/* An error before the copy returns errors would end the process: until then
  * `original` returns them as well. */
 static int copyStart(const void *original, bngradBackendHandle_t *copy,
                      bngradBackendHandle_t *request,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread reads each of its channels twice: for the sums, and from its cache
-// for the element-wise part.
+// A thread reads each of its channels twice: from memory for the sums, and from
+// its cache for the element-wise part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Longest row for which the next channel's row is prefetched, in bytes read
-/// for it. Prefetching longer rows takes more time than it saves.
+/// The longest row for which the next channel's row is prefetched, in bytes
+/// read for the row. Prefetching longer rows takes more time than it saves.
 static constexpr int64_t kMostPrefetchedBytes = 128 << 10;
 
-/// Bytes of the data that `generic` reads for an element.
+/// The bytes of data that `generic` reads per element.
 static int64_t getReadBytes(linalg::GenericOp generic) {
   int64_t bytes = 0;
   for (OpOperand *operand : generic.getDpsInputOperands())
@@ -42,19 +42,19 @@ public:
   void emit(OpBuilder &b);
 
 private:
-  // A channel is known by its `ivs`, of which those of `reduced` are null.
+  // Its `ivs` identify a channel; the `ivs` of `reduced` loops are null.
   Run getRow(OpBuilder &b, ArrayRef<Value> ivs) const;
   Scalars loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
-  /// Position of the row whose results are stored after those of `row`: in the
-  /// last of the outer loops that after it if `isForward`, otherwise that
-  /// before it, or `row` if it is the first; without outer loops that of the
-  /// next channel.
+  /// Position of the row whose results are stored next after `row`: along the
+  /// last outer loop the following row if `isForward`, otherwise the preceding
+  /// one, or `row` itself if it is the first. Without outer loops, the row of
+  /// the next channel.
   Value getNext(OpBuilder &b, const Run &row, Value isForward) const;
-  /// The distance from a row to that of the next channel, which is prefetched
-  /// before the results of the row are streamed; 0: it is not. `threads` share
-  /// the last-level cache.
+  /// The distance from a row to the next channel's row, which is prefetched
+  /// before the results of the row are streamed; 0 if it is not. `threads`
+  /// share the last-level cache.
   Value getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
                             Value threads) const;
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
@@ -120,7 +120,7 @@ Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
   Value rowBytes = index.mul(sizes[inner], bytes);
   Value isShort = index.compare(arith::CmpIPredicate::ule, rowBytes,
                                 index.constant(kMostPrefetchedBytes));
-  // Each thread needs the channel that it computes, and the next one.
+  // The cache holds, for each thread, its current channel and the next.
   Value channelBytes = index.mul(index.product(pick(sizes, reduced)), bytes);
   Value cachedBytes =
       index.mul(index.mul(channelBytes, threads), index.constant(2));
@@ -137,8 +137,8 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
   Value distance = getPrefetchDistance(b, generic, threads);
   // Forwards if the next channel is prefetched, so that its rows arrive in the
-  // order in which the sums read them. Otherwise backwards: the rows that were
-  // read last are still in a cache.
+  // order in which the sums read them. Otherwise backwards, as the rows that
+  // were read last are still in a cache.
   Value isForward =
       at(b).compare(arith::CmpIPredicate::ne, distance, constant(b, 0));
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {

@@ -16,15 +16,15 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Wide rows whose terms are added to a chain at once, so that it is loaded and
-/// stored less often.
+/// The number of wide rows whose terms are added to a chain at once, so that
+/// the chain is loaded and stored less often.
 static constexpr int64_t kRowsAtOnce = 4;
 /// The shortest vector registers, in bits, with which several rows are added at
 /// once. Shorter ones would need four times the code of the longest, and x86-64
-/// has 16 of them only.
+/// has only 16 of them.
 static constexpr int64_t kLeastBitsAtOnce = 256;
 
-/// The entries of a piece of a row. Tables are padded, and need no mask.
+/// The entries of a piece of a row. Tables are padded and need no mask.
 static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
                         const Piece &piece) {
   return {index.add(rows.entry, piece.position), piece.lanes};
@@ -141,7 +141,7 @@ void TableLoops::addOverrunning(OpBuilder &b, const SumTables &tables,
     return index.compare(arith::CmpIPredicate::ule, l, r);
   };
   Value length = getColumnsRead(b, chain.columns);
-  // The last piece must end in the data.
+  // The last piece must end within the data.
   Value last =
       chain.getRun(b, index.sub(chain.rows.to, index.constant(1))).base;
   Value fits = index.bitAnd(isAtMost(chain.columns, index.constant(most)),
@@ -212,8 +212,8 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
   if (chain.order == RowOrder::Adjacent)
     return index.select(areAtOnce, distance, page);
   distance = index.select(areAtOnce, distance, chain.stride);
-  // The hardware follows each of several runs in pages of their own; in a
-  // cache, prefetches would only take time.
+  // If each run has its own pages, the hardware prefetches it; if the data are
+  // in a cache, prefetches would only take time.
   Value sharePages =
       index.compare(arith::CmpIPredicate::ult, chain.stride, page);
   return index.select(index.bitOr(sharePages, isStreamed(b)), distance,
@@ -235,7 +235,7 @@ void TableLoops::addWidePieces(OpBuilder &b, const SumTables &tables,
         auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {
           return addRow(inRow, chain, row, piece, run, sums);
         };
-        // Unrolled only where it matters: few pieces are short.
+        // Unroll only the wide pieces, as few pieces are short.
         if (piece.lanes < wide) {
           Value end = at(nested).add(firstRow, constant(nested, numRows));
           chains = emitSumLoop(nested, {firstRow, end}, chains, addTo);

@@ -136,7 +136,7 @@ void CpuLoops::storePiece(OpBuilder &b, linalg::GenericOp generic,
 //===----------------------------------------------------------------------===//
 
 Value CpuLoops::createMask(OpBuilder &b, Value count, int64_t maskLanes) const {
-  // Lowered to a comparison of 32 bits, so `count` must not need more.
+  // This is lowered to a 32-bit comparison, so clamp `count`.
   Value bounded = at(b).min(count, constant(b, maskLanes));
   return vector::CreateMaskOp::create(
       b, loc, VectorType::get({maskLanes}, b.getI1Type()), bounded);
@@ -217,8 +217,8 @@ void CpuLoops::emitOverlapping(OpBuilder &b, linalg::GenericOp generic,
     none.push_back(arith::ConstantOp::create(
         b, loc, b.getZeroAttr(VectorType::get({lanes}, type))));
   }
-  // Computed first, as results may replace operands. As integers, for which
-  // LLVM has all selections.
+  // Compute before storing, as results may overwrite operands. Select integers,
+  // for which LLVM supports all selections.
   SmallVector<Value> results = emitIf(
       b, overlaps,
       [&](OpBuilder &nested) {
@@ -260,7 +260,7 @@ void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
       matchPattern(run.prefetchDistance, m_Zero()))
     return;
   IndexBuilder index = at(b);
-  // Not past the end of the data, of which a piece with a mask may have less.
+  // Do not prefetch past the end: a masked piece may have less data.
   int64_t fetched = piece.mask ? 1 : piece.lanes;
   Value first =
       index.add(index.add(run.base, piece.position), run.prefetchDistance);
@@ -278,14 +278,14 @@ void CpuLoops::prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
 }
 
 /// The hardware's prefetchers stop at the end of a page. So the first access to
-/// the next one waits for its address, and so do the streaming stores.
+/// the next page waits for its translation, and so do streaming stores.
 void CpuLoops::prefetchPages(OpBuilder &b, Value flat, Value position,
                              Value length) const {
   IndexBuilder index = at(b);
   Value page = index.constant(kPageBytes / getElementBytes(flat));
   Value first = index.sub(position, index.rem(position, page));
   auto prefetchPage = [&](OpBuilder &nested, Value start) {
-    // Not past the end of the data.
+    // Do not prefetch past the end of the data.
     Value last = at(nested).sub(count, constant(nested, 1));
     memref::PrefetchOp::create(nested, loc, flat, at(nested).min(start, last),
                                /*isWrite=*/false, /*localityHint=*/2,
@@ -322,19 +322,19 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
   Value result = getFlatResult(generic);
   int64_t width = getElementBytes(result);
   auto emitPiece = [&](OpBuilder &nested, const Piece &piece) {
-    // Whole lines go past the caches, in one piece or several.
+    // Stream whole lines, in one piece or several.
     bool fillsLines =
         piece.lanes == wide || piece.lanes * width % kLineBytes == 0;
     bool isStreamed = isStreaming && !piece.mask && fillsLines;
     if (isStreamed)
       prefetch(nested, generic, run, piece);
-    // A run that is streamed starts at a line, not at the tables' first pair.
+    // A streamed run starts at a line, not at the tables' first pair.
     Run read = isStreaming ? run : withPairs(generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, read, piece);
     storePiece(nested, generic, read, piece, mapping, isStreamed);
   };
   if (isStreaming) {
-    // Up to the first line of the result.
+    // Elements before the first line of the result.
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
     Value first =
@@ -346,7 +346,7 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     emitMasked(b, {elements.from, firstOfLine}, emitPiece);
     elements.from = firstOfLine;
   }
-  // Runs with tables keep the mask: rows are folded to whole vectors where
+  // Runs with tables keep the mask, as rows are folded to whole vectors where
   // possible.
   if (!isStreaming && !run.tables && branchesOnMasks(generic))
     emitOverlapping(b, generic, run, elements, emitPiece);

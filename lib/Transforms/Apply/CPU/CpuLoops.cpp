@@ -19,11 +19,11 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes of all data that the second pass reads forward before it steps back.
+/// The total bytes that the second pass reads forward before it steps back.
 static constexpr int64_t kStepBytes = 3 << 20;
 
-/// Rows of a chain by the least number of terms of a sum, and where there are
-/// fewer. The more terms, the longer the chains that the bound has room for
+/// Rows of a chain: the default, and by the least number of terms of a sum. The
+/// more terms a sum has, the longer the chains that the error bound allows
 /// (docs/numerics.md, section 4).
 static constexpr int64_t kChainRows = 8;
 static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{256, 16},
@@ -56,7 +56,7 @@ void CpuLoops::setLanes() {
 void CpuLoops::emitSizes(OpBuilder &b) {
   count = at(b).product(sizes);
   int64_t width = 0;
-  // Members may have views of their own of the same data.
+  // Members may use different views of the same data.
   llvm::SetVector<Value> viewed;
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands())
@@ -167,7 +167,7 @@ Value CpuLoops::getShares(OpBuilder &b) const {
     return index.select(isSmall, one, index.constant(schedule.threads));
   if (matchPattern(isSmall, m_One()))
     return one;
-  // Asked for only where it is needed.
+  // Query the number of threads only if it is needed.
   auto shares = scf::IfOp::create(
       b, loc, isSmall,
       [&](OpBuilder &nested, Location loc) {

@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Data are accessed through flat views: an element is known by its position,
-// its number in the order of the loops. Rows of the data, their last dim, are
-// contiguous. If all data are dense, the position is that in memory. A *run* is
-// a stretch of consecutive elements, a *piece* a vector of a run, a *share* the
-// iterations of one thread. Per-channel operands of a run are either uniform
-// (`channels`, `split`: the run lies in one channel) or loaded from a *table*
-// with an entry per element (`tiles`, `rows`).
+// Data are accessed through flat views: its position, its number in the order
+// of the loops, identifies an element. Rows of the data, their last dim, are
+// contiguous. If all data are dense, positions are positions in memory. A *run*
+// is a stretch of consecutive elements, a *piece* a vector of a run, a *share*
+// the iterations of one thread. Per-channel operands of a run are either
+// uniform (`channels`, `split`: the run lies in one channel) or loaded from a
+// *table* with an entry per element (`tiles`, `rows`).
 //
-// All sizes are index values that fold where they are static; the same code
-// makes loops for static and for dynamic shapes.
+// All sizes are index values that fold if they are static, so the same code
+// emits loops for static and for dynamic shapes.
 //
 // Sums: a *chain* is a few terms that are added one by one, in each lane of a
-// vector. Chains are added with TwoSum, whose error joins the next chain; the
+// vector. TwoSum adds chains up, and its error is added to the next chain; the
 // lanes are added at the end (docs/numerics.md, section 4).
 //
 //===----------------------------------------------------------------------===//
@@ -38,10 +38,10 @@ namespace mlir::bngrad {
 
 /// A cache line, in bytes; streaming stores start at one.
 inline constexpr int64_t kLineBytes = 64;
-/// Bytes of the smallest page of memory of all targets.
+/// Bytes of the smallest memory page of any target.
 inline constexpr int64_t kPageBytes = 4096;
 
-/// The numbers from `from` to `to`, without `to`.
+/// The half-open interval [from, to).
 struct Interval {
   Value from, to;
 };
@@ -53,7 +53,7 @@ struct Share {
   Interval iterations;
 };
 
-/// The table of each per-channel memref, in the order of their creation.
+/// The table of each per-channel memref, in order of creation.
 using ChannelTables = llvm::MapVector<Value, Value>;
 
 /// The operands of a generic that are scalars in some loops.
@@ -62,30 +62,30 @@ using Scalars = DenseMap<OpOperand *, Value>;
 /// Consecutive elements of the data.
 struct Run {
   Value base; // position of its first element in the data
-  /// By loop; null: differs within the run. Where data have strides, a run is
-  /// part of a row, and only the last differs.
+  /// By loop; null if it differs within the run. If data have strides, a run is
+  /// part of a row, and only the last one differs.
   SmallVector<Value> ivs;
-  const ChannelTables *tables = nullptr; // null: there are none
+  const ChannelTables *tables = nullptr; // null if none
   Value tableOffset;                     // entry of the first element
   /// `tables` in the order of pairs, for pieces of `wide` elements from the
-  /// first one on; null: the run does not read them.
+  /// first one on; null if the run does not read them.
   const ChannelTables *pairs = nullptr;
-  Scalars uniform; // operands that have one value in the run
-  /// The entries in `tables` or `uniform` are in the order of pairs.
+  Scalars uniform; // operands with one value in the run
+  /// Whether the entries in `tables` or `uniform` are in the order of pairs.
   bool hasOrderedEntries = false;
   /// Elements between a piece and the data that are fetched while it is
-  /// computed; null or 0: the hardware's prefetcher follows the run.
+  /// computed; null or 0 to leave prefetching to the hardware.
   Value prefetchDistance;
-  /// Position of results that are stored after those of this run, whose pages
-  /// are prefetched; null: none are.
+  /// Position of the results that are stored after this run. Their pages are
+  /// prefetched; null if they are not.
   Value next;
 };
 
 /// A vector of consecutive elements.
 struct Piece {
-  Value position; // of its first element, from the start of a run or table
+  Value position; // of its first element in a run or table
   int64_t lanes;
-  Value mask = {}; // null: all lanes
+  Value mask = {}; // null for all lanes
 };
 
 /// Runs whose terms are added up.
@@ -97,7 +97,7 @@ struct RunsToSum {
 
 /// Arrays of any number of elements, in one allocation.
 struct TableMemory {
-  Value memory; // null: there are no tables
+  Value memory; // null if there are no tables
   SmallVector<Value> tables;
 };
 /// Entries and element type of a table.
@@ -106,8 +106,8 @@ struct TableType {
   Type element;
 };
 
-/// An scf.for that LLVM does not unroll: unrolling gains nothing for bodies of
-/// this length.
+/// An scf.for that LLVM does not unroll, as unrolling gains nothing for bodies
+/// of this length.
 template <typename... Args> scf::ForOp createFor(OpBuilder &b, Args &&...args) {
   auto loop = scf::ForOp::create(b, std::forward<Args>(args)...);
   auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true),
@@ -119,9 +119,9 @@ template <typename... Args> scf::ForOp createFor(OpBuilder &b, Args &&...args) {
   return loop;
 }
 
-/// Loops, memory accesses, elements and sums for one group, whose data are
-/// dense or have contiguous rows. A schedule is a subclass, in the file of its
-/// name.
+/// Emits loops, memory accesses, elements and sums for one group, whose data
+/// are dense or have contiguous rows. Each schedule is a subclass in a file of
+/// its name.
 ///
 /// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
 /// Units:  positions and prefetch distances in elements, `bytes` in bytes,
@@ -147,11 +147,11 @@ protected:
   void emitFor(OpBuilder &b, Interval range, IndexBody body) const {
     emitFor(b, range, constant(b, 1), body);
   }
-  /// Intervals of `step` iterations, the last one first: what was read last is
-  /// still in a cache. The first interval may be shorter.
+  /// Intervals of `step` iterations, the last one first, as the data read last
+  /// are still in a cache. The first interval may be shorter.
   void emitStepsBack(OpBuilder &b, Interval range, Value step,
                      IntervalBody body) const;
-  /// The number of iterations, of `elements` each, between two steps back.
+  /// The number of iterations, of `elements` each, before stepping back.
   Value getStep(OpBuilder &b, Value elements) const;
   /// A loop that carries `sums`.
   SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, Value step,
@@ -160,13 +160,13 @@ protected:
                                  SumsBody body) const {
     return emitSumLoop(b, range, constant(b, 1), sums, body);
   }
-  /// Loops over `loops` of the data, outermost first, that set their `ivs`.
+  /// Emits the `loops` over the data, outermost first, and sets their `ivs`.
   void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
                  IvsBody body) const;
   /// The number of shares: 1 if the problem is small.
   Value getShares(OpBuilder &b) const;
-  /// A parallel loop over `iterations`. Where `isSerial` holds, the first
-  /// thread has all of them, so that it stays in one region with its
+  /// A parallel loop over `iterations`. If `isSerial` holds, the first thread
+  /// executes all of them, so that the loop can share a region with its
   /// neighbours.
   void emitShares(OpBuilder &b, Value iterations, ShareBody body,
                   Value isSerial = {}) const;
@@ -177,7 +177,7 @@ protected:
   /// The index in the view of `memref` of the element at `position` of `run`.
   Value getIndex(OpBuilder &b, Value memref, const Run &run,
                  Value position) const;
-  /// That of the first result of an element-wise generic.
+  /// The view of the first result of an element-wise generic.
   Value getFlatResult(linalg::GenericOp generic) const {
     return getFlat(generic.getDpsInitOperand(0)->get());
   }
@@ -185,35 +185,36 @@ protected:
              const Piece &piece) const;
   void store(OpBuilder &b, Value value, Value memref, ValueRange indices,
              const Piece &piece) const;
-  /// Stores past the caches; `piece` has no mask, and starts at a line or at a
+  /// Stores past the caches; `piece` has no mask and starts at a line or at a
   /// multiple of its own length.
   void storeStreaming(OpBuilder &b, Value value, Value memref,
                       ValueRange indices, const Piece &piece) const;
   TableMemory createTables(OpBuilder &b, ArrayRef<TableType> types) const;
   void deallocate(OpBuilder &b, const TableMemory &tables) const;
-  /// An i1: results are stored past the caches.
+  /// An i1: whether results are stored past the caches.
   Value isStreamed(OpBuilder &b) const;
-  /// The same for those of `generic`.
+  /// The same for the results of `generic`.
   Value isStreamed(OpBuilder &b, linalg::GenericOp generic) const;
-  /// An i1: the rows of the result of `generic`, which have strides, are whole
-  /// cache lines.
+  /// An i1: whether the rows of the strided result of `generic` are whole cache
+  /// lines.
   Value hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const;
-  /// Elements of `width` bytes from byte `address` to the next line.
+  /// The number of elements of `width` bytes from byte `address` to the next
+  /// line.
   Value getElementsToLine(OpBuilder &b, Value address, int64_t width) const;
 
   // Elements (CpuElements.cpp).
   SmallVector<Value> getIndices(linalg::GenericOp generic, OpOperand &operand,
                                 ArrayRef<Value> ivs) const;
-  /// Adds the uniform operands of `generic` to those that `run` has already.
+  /// Adds the uniform operands of `generic` to those of `run`.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
-  /// A piece of `operand`, as computed with.
+  /// A piece of `operand` in the type of arithmetic.
   Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                     const Run &run, const Piece &piece) const;
-  /// Clones the body of `generic` for a piece. `sums`: the values of the
-  /// accumulators of a reduction; none: additions to them are left out.
+  /// Clones the body of `generic` for a piece. `sums` are the values of a
+  /// reduction's accumulators; if empty, additions to them are left out.
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                        const Piece &piece, ValueRange sums = {}) const;
-  /// Stores the results of a clone that have an element per iteration.
+  /// Stores the results of a clone that have one element per iteration.
   void storePiece(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                   const Piece &piece, const IRMapping &mapping,
                   bool isStreaming) const;
@@ -223,42 +224,41 @@ protected:
   Value createSteps(OpBuilder &b, const Piece &piece) const;
   /// Elements of a page of the widest data that `generic` reads.
   int64_t getPageElements(linalg::GenericOp generic) const;
-  /// Prefetches the data at the prefetch distance of `run` from a piece.
+  /// Prefetches data at the prefetch distance of `run` from a piece.
   void prefetch(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                 const Piece &piece) const;
-  /// Reads a line of the page that `position` of `flat` is in, or of the pages
-  /// of `length` elements from there on, so that their addresses are known.
+  /// Reads a line of the page that contains `position` of `flat`, or of each
+  /// page of the `length` elements from there, so that they are in the TLB.
   void prefetchPages(OpBuilder &b, Value flat, Value position,
                      Value length = {}) const;
   /// Masked pieces of `lanes` elements.
   void emitMasked(OpBuilder &b, Interval elements, PieceBody body) const;
-  /// Pieces of `most` elements, a multiple of `wide`, of half of that, and so
-  /// on down to `wide`; of `lanes`; one masked.
+  /// Emits pieces of `most` elements, a multiple of `wide`, then of half as
+  /// many, and so on down to `wide`; then of `lanes`; then one masked piece.
   void emitPieces(OpBuilder &b, Interval elements, int64_t most,
                   PieceBody body) const;
-  /// Whether a mask that is not constant would be a branch for each element of
-  /// the data of `generic`.
+  /// Whether a dynamic mask would become a branch for each element of the data
+  /// of `generic`.
   bool branchesOnMasks(linalg::GenericOp generic) const;
   /// Whether `generic` has a result with an element per iteration.
   bool hasDataResults(linalg::GenericOp generic) const;
-  /// The element-wise `generic` for `elements` of `run`, streamed or not.
+  /// Emits the element-wise `generic` for `elements` of `run`, streamed or not.
   void emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                     Interval elements) const;
 
-  // Pairs of bf16 (CpuPairs.cpp). In the *order of pairs*, the elements of even
-  // numbers are in the lower lanes of a piece, and the others in the upper
-  // ones.
+  // Pairs of bf16 (CpuPairs.cpp). In the *order of pairs*, the lower lanes of a
+  // piece hold its elements with even numbers, and the upper lanes the others.
   /// Whether the body of `generic` allows the order of pairs for `piece`.
   bool allowsPairs(linalg::GenericOp generic, const Piece &piece) const;
   /// Whether `generic` computes `piece` of `run` in the order of pairs.
   bool takesPairs(linalg::GenericOp generic, const Run &run,
                   const Piece &piece) const;
-  /// `run`, with the tables in the order of pairs, if `generic` computes
-  /// `piece` in it.
+  /// `run`, with tables in the order of pairs if `generic` computes `piece` in
+  /// that order.
   Run withPairs(linalg::GenericOp generic, Run run, const Piece &piece) const;
-  /// A vector in the order of memory, in the order of pairs.
+  /// Converts a vector from the order of memory to the order of pairs.
   Value toPairs(OpBuilder &b, Value value) const;
-  /// A vector in the order of pairs, in the order of memory.
+  /// Converts a vector from the order of pairs to the order of memory.
   Value fromPairs(OpBuilder &b, Value value) const;
   /// `count` elements of `memref` in the order of pairs, as f32.
   Value loadPairs(OpBuilder &b, Value memref, Value position,
@@ -268,14 +268,14 @@ protected:
                      const IRMapping &mapping, int64_t count) const;
 
   // Sums and per-channel generics (CpuSums.cpp).
-  /// One 0 for each sum.
+  /// A zero for each sum.
   SmallVector<Value> zeroTerms(OpBuilder &b, int64_t termLanes) const;
-  /// The sums of `runs`, pairs in each of `wide` lanes.
+  /// The sums of `runs`, as (sum, error) pairs in each of `wide` lanes.
   SmallVector<Value> emitRunSums(OpBuilder &b, const RunsToSum &runs) const;
-  /// `sums` and the terms of a piece, lane by lane.
+  /// Adds the terms of a piece to `sums`, lane by lane.
   SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
                               ValueRange sums) const;
-  /// The sum of all lanes of a pair, and of each of several.
+  /// The sum of all lanes of one pair, or of each of several.
   Value addLanes(OpBuilder &b, Value sum, Value error) const;
   SmallVector<Value> addLanes(OpBuilder &b, ValueRange sums) const;
   /// Adds `totals` to the outputs of the reduction for a channel.
@@ -283,13 +283,13 @@ protected:
                  ValueRange totals) const;
   /// True if the channels are one loop with all per-channel values contiguous.
   bool hasChannelVectors() const;
-  /// As storeSums and emitChannelwise, for a piece of the channels.
+  /// Like storeSums and emitChannelwise, for a piece of the channels.
   void storeSums(OpBuilder &b, const Piece &piece, ValueRange totals) const;
   using GroupEmitter::emitChannelwise;
   void emitChannelwise(OpBuilder &b, const Piece &piece) const;
 
-  /// Whether the schedule is one for AArch64's NEON: no other CPU has a fused
-  /// multiply-add and 128 bits, except for a few old ones with x86-64.
+  /// Whether the schedule is for AArch64's NEON: except for a few old x86-64
+  /// CPUs, no other CPU has a fused multiply-add with 128-bit vectors.
   bool isForNeon() const { return schedule.vectorBits == 128 && schedule.fma; }
 
   Value count;     // elements of the data
@@ -298,15 +298,15 @@ protected:
   CpuSchedule schedule;
   int64_t lanes = 0; // of a register
   int64_t wide = 0;  // of four registers, the unit of unrolling
-  /// Whether the data are not dense, but their rows are contiguous.
+  /// Whether data are not dense but have contiguous rows.
   bool hasRowStrides = false;
 
 private:
-  /// The elements of a run as chains.
+  /// How the elements of a run are divided into chains.
   struct ChainPlan {
     Interval elements; // without the rest: whole vectors of `wide`
     Value rest;        // elements that follow, fewer than `wide`
-    Value chain;       // elements of a run that join one chain
+    Value chain;       // elements of a run in one chain
     Value runsOfChain; // short runs share chains
     SmallVector<Value> zeros;
   };
@@ -318,41 +318,41 @@ private:
   void emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
                          const Run &run, Interval elements,
                          bool isStreaming) const;
-  /// Pieces of `elements` by `body`, and the rest by a vector that overlaps
-  /// them, where a mask would branch.
+  /// Computes pieces of `elements` by `body`. If a mask would branch, a vector
+  /// that overlaps them computes the rest.
   void emitOverlapping(OpBuilder &b, linalg::GenericOp generic, const Run &run,
                        Interval elements, PieceBody body) const;
   ChainPlan planChains(OpBuilder &b, Interval elements) const;
-  /// `sums` and a chain of `run`: the elements of `chain`, and the rest with
-  /// the first.
+  /// Adds a chain of `run` to `sums`: the elements of `chain`, and to the first
+  /// chain also the rest.
   SmallVector<Value> addChain(OpBuilder &b, const Run &run,
                               const ChainPlan &plan, Interval chain,
                               ValueRange sums) const;
-  /// `sums` and the chains of the runs of `numbers`, which share them.
+  /// Adds to `sums` the chains that the runs of `numbers` share.
   SmallVector<Value> addChains(OpBuilder &b, const RunsToSum &runs,
                                const ChainPlan &plan, Interval numbers,
                                ValueRange sums) const;
-  /// `sums`, of `wide` lanes, and the terms of the rest of `run`.
+  /// Adds the terms of the rest of `run` to `sums`, of `wide` lanes.
   SmallVector<Value> addRest(OpBuilder &b, const Run &run,
                              const ChainPlan &plan, ValueRange sums) const;
-  /// `sums` with terms added in the lanes from `first` on, a register of them.
-  /// If it `overlaps`, the last register ends where the run ends, and its lanes
-  /// that were added before are not added again; otherwise a mask limits it.
+  /// Adds one register of terms to the lanes of `sums` from `first` on. If it
+  /// `overlaps`, the last register ends where the run ends, and its lanes that
+  /// were added before are not added again; otherwise a mask limits it.
   SmallVector<Value> addRestPiece(OpBuilder &b, const Run &run,
                                   const ChainPlan &plan, int64_t first,
                                   bool overlaps, ValueRange sums) const;
 
   llvm::SetVector<Value> dataOperands;
   DenseMap<Value, Value> flats; // by data operand
-  /// By data operand and dim, in elements; if data have strides.
+  /// By data operand and dim, in elements, if data have strides.
   DenseMap<Value, SmallVector<Value>> rowStrides;
 };
 
 inline bool isHalf(Type type) { return type.isF16() || type.isBF16(); }
 
-/// `memref` with its elements of 16 bits as integers: LLVM makes a branch per
-/// element of a masked access to floats that the CPU does not compute with, and
-/// drops the hint from a streaming store.
+/// `memref` with its 16-bit elements as integers: for floats that the CPU
+/// cannot compute with, LLVM turns a masked access into a branch per element
+/// and drops the hint of a streaming store.
 Value castToBits(OpBuilder &b, Location loc, Value memref);
 
 inline bool isMemRefWithIdentity(Value value) {
@@ -360,14 +360,14 @@ inline bool isMemRefWithIdentity(Value value) {
   return type && type.getLayout().isIdentity();
 }
 
-/// True if `memref` has strides, of which the last is 1, and no offset.
+/// True if `memref` has strides, the last of which is 1, and no offset.
 inline bool hasContiguousRows(Value memref) {
   auto layout = dyn_cast<StridedLayoutAttr>(
       cast<MemRefType>(memref.getType()).getLayout());
   return layout && layout.getOffset() == 0 && layout.getStrides().back() == 1;
 }
 
-/// Whether an operand of `group` has strides, but contiguous rows.
+/// Whether an operand of `group` has strides but contiguous rows.
 bool hasDataWithStrides(const ScheduledGroup &group);
 
 /// The vector `value` of 16-bit floats as integers.
@@ -389,8 +389,9 @@ inline int64_t getElementBytes(Value memref) {
 
 /// Extends f16 and bf16 in the body of `generic` before they are compared, and
 /// before they are selected if only extensions use the result. The results have
-/// the same bits. Otherwise, LLVM would turn a selection of loaded data into a
-/// masked load, and data that are not extended are no pairs (CpuPairs.cpp).
+/// the same bits. Otherwise LLVM would turn a selection of loaded data into a
+/// masked load, and data that are not extended could not be pairs
+/// (CpuPairs.cpp).
 void extendBeforeChoices(OpBuilder &b, linalg::GenericOp generic);
 
 /// Emit the loops of one schedule for the group of `shared`.

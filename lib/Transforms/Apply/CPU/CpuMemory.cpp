@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Bytes of a row with gaps, from which on more is gained by streaming its
-/// whole lines than lost at its ends.
+/// From this many bytes on, streaming the whole lines of a row with gaps gains
+/// more than is lost at its ends.
 static constexpr int64_t kLongRowBytes = 768;
 
 Value mlir::bngrad::castToBits(OpBuilder &b, Location loc, Value memref) {
@@ -73,12 +73,12 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
   value = toStorage(b, loc, value, piece.lanes);
   Type element = getElementTypeOrSelf(value);
   bool isNarrow = isHalf(element);
-  // Slices of joined pairs would be shuffled again.
+  // Slicing joined pairs would shuffle them again.
   bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
   auto truncation = value.getDefiningOp<arith::TruncFOp>();
-  // A store of bf16 would let LLVM move the selection of NaN in the rounding
-  // behind the truncation. Most CPUs have no selection of bf16, and it becomes
-  // a jump for each element.
+  // With a store of bf16, LLVM would move the selection of NaN in the rounding
+  // behind the truncation. Most CPUs cannot select bf16, so it would become a
+  // jump for each element.
   if (isNarrow && (piece.mask || (element.isBF16() && !arePairs))) {
     value = toBits(b, loc, value);
     memref = castToBits(b, loc, memref);
@@ -91,9 +91,9 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
     vector::StoreOp::create(b, loc, value, memref, indices);
     return;
   }
-  // A store for the result of each conversion; LLVM would join two first. It
-  // also joins slices of one conversion, so f16 has a conversion for each,
-  // unless registers are so short that CPUs may have no instruction for it.
+  // Stores the result of each conversion separately; LLVM would join two first.
+  // It also joins slices of one conversion, so f16 gets a conversion per slice,
+  // unless registers are so short that CPUs may lack the instruction.
   bool isSplit = truncation && element.isF16() && schedule.vectorBits > 128;
   if (isSplit)
     value = truncation.getIn();
@@ -135,8 +135,8 @@ TableMemory CpuLoops::createTables(OpBuilder &b,
   Value size = index.constant(0);
   SmallVector<Value> offsets, lengths;
   for (auto [entries, type] : types) {
-    // Whole lines. Accesses by vectors start at any entry, and those of the
-    // rows of `rows` up to a line later.
+    // Round up to whole lines. Vectors may start at any entry, and the rows of
+    // `rows` up to a line later.
     Value length =
         index.add(entries, index.constant(2 * wide + 2 * kLineBytes - 1));
     length = index.sub(length, index.rem(length, index.constant(kLineBytes)));
@@ -168,12 +168,12 @@ Value CpuLoops::isStreamed(OpBuilder &b) const {
 }
 
 Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
-  // Two results would be two streams, with lines of their own to start at.
+  // Two results would be two streams that start at different lines.
   if (generic.getNumDpsInits() != 1)
     return arith::ConstantIntOp::create(b, loc, 0, 1);
   if (!hasRowStrides)
     return isStreamed(b);
-  // Few lines of short rows are whole, unless all are.
+  // Short rows have few whole lines, unless all their lines are whole.
   Value areWhole = hasWholeLines(b, generic);
   if (!group.isFeature(group.numLoops - 1)) {
     Value elements = constant(b, getElementBytes(getFlatResult(generic)));

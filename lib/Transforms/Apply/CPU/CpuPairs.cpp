@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A bf16 is the upper half of an f32. So a word of two elements is the odd one,
-// as f32, if its lower half is cleared, and the even one if it is shifted by 16
-// bits. To extend each element on its own takes a shuffle, too. So the even
-// elements are the lower lanes and the odd ones the upper lanes. Where a lane
-// has a channel of its own, per-channel operands are put into that order, and
-// sums back into that of memory.
+// A bf16 is the upper half of an f32. So a word of two elements becomes the odd
+// one as f32 if its lower half is cleared, and the even one if it is shifted by
+// 16 bits. Extending elements in memory order would also take a shuffle. So the
+// lower lanes hold the even elements and the upper lanes the odd ones. If lanes
+// are different channels, per-channel operands are converted to that order, and
+// sums back to the order of memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ static bool isExtension(Operation *op) {
 }
 
 /// The rounding to the nearest bf16 that computes result `i` of `generic`; null
-/// if another op does.
+/// if another op computes it.
 static arith::TruncFOp getRounding(linalg::GenericOp generic, unsigned i) {
   Value result = generic.getBody()->getTerminator()->getOperand(i);
   auto rounding = result.getDefiningOp<arith::TruncFOp>();
@@ -87,8 +87,8 @@ void mlir::bngrad::extendBeforeChoices(OpBuilder &b,
 
 bool CpuLoops::allowsPairs(linalg::GenericOp generic,
                            const Piece &piece) const {
-  // The order of the lanes matters for indices, and for masks, which shorter
-  // pieces may have.
+  // The order of lanes matters for indices, and for masks, which shorter pieces
+  // may have.
   if (piece.lanes < wide || generic.hasIndexSemantics())
     return false;
   // NEON extends and rounds elements in order with fewer instructions.
@@ -129,7 +129,7 @@ Run CpuLoops::withPairs(linalg::GenericOp generic, Run run,
   return run;
 }
 
-/// The lanes of the even numbers below `count`, then those of the odd ones.
+/// The even numbers below `count`, then the odd ones.
 static SmallVector<int64_t> getPairOrder(int64_t count) {
   SmallVector<int64_t> order;
   for (int64_t first : {0, 1})
@@ -176,7 +176,7 @@ Value CpuLoops::loadPairs(OpBuilder &b, Value memref, Value position,
 Value CpuLoops::roundToPairs(OpBuilder &b, linalg::GenericOp generic,
                              unsigned i, const IRMapping &mapping,
                              int64_t count) const {
-  // A scalar if it does not depend on the data.
+  // The value is a scalar if it does not depend on the data.
   Value value = broadcastTo(
       b, loc, mapping.lookupOrDefault(getRounding(generic, i).getIn()), count);
   auto bf16 = VectorType::get({count / 2}, b.getBF16Type());

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Each element of a row belongs to another channel, and all data are read
-// twice. A pass takes several rows as one (a *fold*), so that vectors and lines
-// are filled. In the first pass the rows are cut into *blocks*, each with sums
-// of its own, whose number does not depend on the number of threads.
+// twice. A pass takes several rows as one (a *fold*) to fill vectors and lines.
+// The first pass cuts the rows into *blocks*, each with its own sums; the
+// number of blocks does not depend on the number of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,16 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The number of blocks of the first pass, at most, by the least number of
-/// bytes of data. Powers of 2 are even shares for most numbers of threads.
+/// The most blocks of the first pass, by the least number of bytes of data.
+/// Powers of 2 give even shares for most numbers of threads.
 static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
     {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
-/// Bytes between the results that are stored and the pages that are prefetched.
+/// Bytes between the results being stored and the pages being prefetched.
 static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
-/// Folded rows, of which fewer are less work than to add the sums of a fold.
+/// Fewer folded rows than this are less work than adding the sums of a fold.
 static constexpr int64_t kFewFoldedRows = 8;
-/// Channels whose sums are more work for one thread than it is to wake another.
+/// Adding the sums of more channels than this takes one thread longer than
+/// waking another.
 static constexpr int64_t kSerialChannels = 64;
 
 namespace {
@@ -44,7 +45,7 @@ public:
   void emit(OpBuilder &b);
 
 private:
-  /// How the first pass cuts the data. Its rows are folded ones.
+  /// How the first pass cuts the data. Its rows are folded rows.
   struct Blocks {
     Value fold;        // rows of the data that are taken as one
     Value columns;     // of a row
@@ -54,18 +55,18 @@ private:
     Value stride;      // entries between the sums of neighbours
     Value chains;      // of all blocks
   };
-  /// How the second pass cuts the data. Its rows are folded ones.
+  /// How the second pass cuts the data. Its rows are folded rows.
   struct Elements {
     Value columns;  // of a row
     Value isNarrow; // an i1: `columns` is `wide`, for emitNarrowRows
     Value shift;    // elements before the first row
-    Value rows;     // of which the last may be shorter
-    Value step;     // rows that are read forward before stepping back
+    Value rows;     // the last one may be shorter
+    Value step;     // rows read forward before stepping back
   };
 
   // Plans.
-  /// Rows that fill units of `unit` elements, with about `wanted` columns; one
-  /// row if that makes it too long for tables.
+  /// The number of rows that fill units of `unit` elements with about `wanted`
+  /// columns; 1 if that would be too long for tables.
   Value getFold(OpBuilder &b, int64_t unit, int64_t wanted) const;
   void planSums(OpBuilder &b);
   bool mayBeNarrow() const;
@@ -84,13 +85,13 @@ private:
   /// The first row of a block.
   Value getStart(OpBuilder &b, Value block) const;
   void emitSumsOfChannels(OpBuilder &b) const;
-  /// Adds the sums of block `block` at `column` to `sums`.
+  /// Adds the sums of `block` at `column` to `sums`.
   SmallVector<Value> addBlock(OpBuilder &b, Value block, const Piece &column,
                               ValueRange sums) const;
-  /// Replaces the sums of the first block by those of all blocks.
+  /// Replaces the sums of the first block by the sums of all blocks.
   void joinBlocks(OpBuilder &b) const;
-  /// Finishes `lanes` channels, from `first` on, of which `numBlocks` blocks
-  /// have sums.
+  /// Finishes `lanes` channels from `first` on, from the sums of `numBlocks`
+  /// blocks.
   void finishChannels(OpBuilder &b, Value first, Value numBlocks) const;
   void emitEachChannelwise(OpBuilder &b) const;
 
@@ -98,18 +99,18 @@ private:
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                        const Share &share) const;
   Run getElementsRun(OpBuilder &b, Value row, Value tableOffset) const;
-  /// Position of the results of `generic` whose page is prefetched at `run`.
+  /// The position of results of `generic` whose page is prefetched at `run`.
   Value getNext(OpBuilder &b, linalg::GenericOp generic, const Run &run) const;
-  /// Computes those of `rows` that are whole, if rows are narrow, and returns
-  /// the others.
+  /// Computes the whole rows among `rows` if rows are narrow, and returns the
+  /// others.
   Interval emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
                           Interval rows, Value tableOffset) const;
   void emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic, Interval rows,
                         const Run &first, bool isStreaming) const;
-  /// A few elements of `run`, which are not streamed.
+  /// Computes a few elements of `run` without streaming.
   void emitShort(OpBuilder &b, linalg::GenericOp generic, Run run,
                  Interval range) const;
-  /// The elements before the first row, by the first thread.
+  /// The first thread computes the elements before the first row.
   void emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
                  Value tableOffset) const;
 
@@ -139,8 +140,8 @@ Value Rows::getFold(OpBuilder &b, int64_t unit, int64_t wanted) const {
   return index.min(index.select(isTooLong, one, fold), index.max(height, one));
 }
 
-/// Short rows, whose sums stay in registers; of whole vectors, if that does not
-/// make them long.
+/// Plans short rows, whose sums stay in registers, and makes them whole vectors
+/// unless that makes them long.
 void Rows::planSums(OpBuilder &b) {
   IndexBuilder index = at(b);
   Value inWide = getFold(b, wide, wide);
@@ -171,7 +172,7 @@ void Rows::planSums(OpBuilder &b) {
   blocks.stride = index.add(blocks.columns, index.constant(wide));
 }
 
-/// Pieces of the only result fill lines, so that a shift aligns all of them.
+/// Whether pieces of the only result fill lines, so that a shift aligns all.
 bool Rows::mayBeNarrow() const {
   if (group.elementwise.size() != 1)
     return false;
@@ -180,9 +181,9 @@ bool Rows::mayBeNarrow() const {
   return wide * getElementBytes(result) % kLineBytes == 0;
 }
 
-/// A row is one piece, if whole rows of the data fill it, so that the
-/// per-channel operands stay in registers. Otherwise rows are long, so that
-/// little is done for each.
+/// A row is one piece if whole rows of the data fill it, so that per-channel
+/// operands stay in registers. Otherwise rows are long, for little work per
+/// row.
 void Rows::planColumns(OpBuilder &b) {
   IndexBuilder index = at(b);
   elements.isNarrow = arith::ConstantIntOp::create(b, loc, 0, 1);
@@ -197,8 +198,8 @@ void Rows::planColumns(OpBuilder &b) {
       index.select(elements.isNarrow, wideColumns, index.mul(fold, channels));
 }
 
-/// Where results are streamed and rows fill whole lines, rows are counted from
-/// the first line of the result on; the elements before it come first.
+/// If results are streamed and rows fill whole lines, rows are counted from the
+/// first line of the result; the elements before it come first.
 void Rows::planElements(OpBuilder &b) {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0), one = index.constant(1);
@@ -229,9 +230,9 @@ Value Rows::getTableStride(OpBuilder &b, Value columns) const {
   return index.mul(index.ceilDiv(padded, line), line);
 }
 
-/// Tables have entries for each thread, and those of joined sums for each
-/// block. To write a line that another thread has read is slow, so those of
-/// joined sums are written once.
+/// Tables have entries for each thread, and tables of joined sums for each
+/// block. Writing a line that another thread has read is slow, so joined sums
+/// are written only once.
 void Rows::emitTables(OpBuilder &b) {
   auto getEntries = [&](Value columns) {
     return at(b).mul(getShares(b), getTableStride(b, columns));
@@ -350,7 +351,7 @@ void Rows::joinBlocks(OpBuilder &b) const {
 void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0);
-  // Over the blocks, and over the rows of a fold.
+  // Adds up the blocks and the rows of a fold.
   SmallVector<Value> sums = emitSumLoop(
       b, {zeroIndex, numBlocks}, zeroSums(b, lanes),
       [&](OpBuilder &inBlock, Value block, ValueRange carried) {
@@ -380,8 +381,8 @@ void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
   });
 }
 
-/// The sums of each channel, from those of the blocks and of the rows of a
-/// fold. If these are many for few channels, the blocks are joined first.
+/// Computes the sums of each channel from the sums of blocks and of a fold's
+/// rows. If few channels have many of these, the blocks are joined first.
 void Rows::emitSumsOfChannels(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value one = index.constant(1);
@@ -415,7 +416,7 @@ void Rows::emitSums(OpBuilder &b) {
   emitSumsOfChannels(b);
 }
 
-/// The per-channel generics where there are no sums.
+/// Emits the per-channel generics if there are no sums.
 void Rows::emitEachChannelwise(OpBuilder &b) const {
   Interval all = {constant(b, 0), channels};
   if (hasChannelVectors())
@@ -524,7 +525,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
   if (generic == group.elementwise.front()) {
     fillByChannel(b, tables.elementwise.inOrder,
                   {tableOffset, channels, index.add(columns, elements.shift)});
-    // The pieces of narrow rows are put into the order of pairs in registers.
+    // Pieces of narrow rows are converted to the order of pairs in registers.
     fillElementPairs(
         b, tables, index.add(tableOffset, elements.shift),
         index.select(elements.isNarrow, index.constant(0), columns));
@@ -536,7 +537,7 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
     emitFor(nested, others, [&](OpBuilder &inRow, Value row) {
       Run run = getElementsRun(inRow, row, tableOffset);
       Value length = at(inRow).min(columns, at(inRow).sub(count, run.base));
-      // Whole rows are done. At most the last one, which is shorter, is left.
+      // Whole rows are done. At most the last, shorter one is left.
       if (matchPattern(elements.isNarrow, m_One()))
         return emitShort(inRow, generic, run, {zeroIndex, length});
       run.next = getNext(inRow, generic, run);

@@ -18,15 +18,15 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Terms that are added one by one. The error bound allows a term about
-/// 16 + 4*log2(M + 1) roundings on its way into a result, of which up to 20 are
-/// not the sum's: 7 additions in a block and 2 outside fit for every M
+/// Terms that are added one by one. The error bound allows a term about 16 +
+/// 4*log2(M + 1) roundings on its way into a result, up to 20 of them outside
+/// the sum: 7 additions in a block and 2 outside fit for every M
 /// (docs/numerics.md, section 4).
 static constexpr int64_t kSumBlock = 8;
 
 namespace {
-/// `#bngrad.schedule<loops>` for one generic: parallel loops outside, scalar
-/// loops inside.
+/// Emits `#bngrad.schedule<loops>` for one generic: parallel loops outside,
+/// scalar loops inside.
 class ScalarLoops {
 public:
   explicit ScalarLoops(linalg::GenericOp generic)
@@ -43,8 +43,7 @@ private:
         b, loc, b.getZeroAttr(values.terms[i].second.getType()));
   }
   void createRanges(OpBuilder &b);
-  /// Emits `body` in scf.parallel over `dims`, or directly where there are
-  /// none.
+  /// Emits `body` in scf.parallel over `dims`, or directly if there are none.
   void emitParallel(OpBuilder &b, ArrayRef<unsigned> dims,
                     function_ref<void(OpBuilder &)> body);
   void emitElement(OpBuilder &b);
@@ -58,7 +57,7 @@ private:
   linalg::GenericOp generic;
   Location loc;
   ElementCloner cloner;
-  SmallVector<Value> ivs;   // by loop, null until its loop is there
+  SmallVector<Value> ivs;   // by loop, null until its loop exists
   SmallVector<Value> sizes; // by loop
   ReductionValues values;   // of a reduction
 };
@@ -95,8 +94,8 @@ void ScalarLoops::emitElement(OpBuilder &b) {
     cloner.store(b, ivs, i, mapping.lookupOrDefault(value));
 }
 
-/// The innermost loop is a plain one, for LLVM to vectorize. A generic with one
-/// loop is per channel: too small to be worth threads.
+/// The innermost loop is a plain loop, for LLVM to vectorize. A generic with
+/// one loop is per channel and too small to be worth threads.
 void ScalarLoops::emitElementwise(OpBuilder &b) {
   createRanges(b);
   unsigned inner = generic.getNumLoops() - 1;
@@ -172,7 +171,7 @@ void ScalarLoops::emitReduction(OpBuilder &b, ReductionValues reduction) {
   generic.getParallelDims(parallelDims);
   generic.getReductionDims(reductionDims);
   emitParallel(b, parallelDims, [&](OpBuilder &nested) {
-    // The loops carry the sums, whose initial values are those of the outputs.
+    // The loops carry the sums, which start from the outputs' values.
     SmallVector<Value> carried;
     for (auto [i, term] : llvm::enumerate(values.terms)) {
       carried.push_back(cloner.loadOutput(nested, ivs, term.first));

@@ -17,7 +17,7 @@ namespace mlir::bngrad {
 /// inside.
 ///
 /// Errors: failure and a `reason`, without any change, for tensors, a generic
-/// without loops, and a reduction whose results are no sums that may be
+/// without loops, and a reduction whose results are not sums that may be
 /// reassociated.
 LogicalResult emitScalarLoops(linalg::GenericOp generic, std::string &reason);
 

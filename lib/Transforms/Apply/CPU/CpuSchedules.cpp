@@ -21,7 +21,8 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// True if every operand of `group` is data, per-channel, or uniform in the
-/// runs that a table covers, which are over the loops from `firstRunLoop` on.
+/// runs that a table covers. These runs are over the loops from `firstRunLoop`
+/// on.
 static bool takesTables(const ScheduledGroup &group, unsigned firstRunLoop) {
   auto isTabulated = [&](AffineMap map) {
     bool isChannel =
@@ -37,7 +38,7 @@ static bool takesTables(const ScheduledGroup &group, unsigned firstRunLoop) {
   });
 }
 
-/// True if the loops of `group` are those of `kind`.
+/// True if `kind` supports the loops of `group`.
 static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
   SmallVector<bool> isFeature;
   for (unsigned loop : llvm::seq(group.numLoops))
@@ -55,7 +56,7 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
   llvm_unreachable("unknown tables");
 }
 
-/// Emits the loops of `kind`, which fits the group.
+/// Emits the loops of a `kind` that fits the group.
 static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
 #define EMITTER_Any(kind) nullptr
 #define EMITTER_Cpu(kind) emit##kind
@@ -71,8 +72,8 @@ static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
 }
 
 namespace {
-/// The choice between `channels`, `split` and `tiles` for sizes that are known
-/// at run time.
+/// Emits the choice between `channels`, `split` and `tiles` for sizes known at
+/// run time.
 class Sizes : public CpuLoops {
 public:
   explicit Sizes(const CpuLoops &shared) : CpuLoops(shared) {}
@@ -82,7 +83,7 @@ public:
 private:
   /// The schedule of the first of `rules` that applies.
   void emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const;
-  /// An i1: `rule` applies.
+  /// An i1: whether `rule` applies.
   Value applies(OpBuilder &b, const SizeRule &rule) const;
 };
 } // namespace
@@ -106,7 +107,7 @@ Value Sizes::applies(OpBuilder &b, const SizeRule &rule) const {
   if (rule.rowsFrom > 0)
     require(arith::CmpIPredicate::uge,
             index.product(ArrayRef(sizes).drop_back()), rule.rowsFrom);
-  // Such a rule is one of `tiles`, before whose last two loops are samples.
+  // Such a rule chooses `tiles`; all but its last two loops are samples.
   if (rule.samplesFrom > 0)
     require(arith::CmpIPredicate::uge,
             index.product(ArrayRef(sizes).drop_back(2)), rule.samplesFrom);
@@ -121,7 +122,7 @@ void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
   if (rules.empty())
     return emitChannels(b, *this);
   ScheduleKind kind = rules.front().kind;
-  // Neighbours of one kind, so that its loops are emitted once.
+  // Adjacent rules of one kind share its loops, which are emitted once.
   ArrayRef<SizeRule> same =
       rules.take_while([&](const SizeRule &rule) { return rule.kind == kind; });
   ArrayRef<SizeRule> rest = rules.drop_front(same.size());
@@ -135,7 +136,7 @@ void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
       [&](OpBuilder &nested) { emitFrom(nested, rest); });
 }
 
-/// Why `group` has no loops with vectors; empty: it has.
+/// Why `group` has no loops with vectors; empty if it has.
 static std::string findObstacle(const ScheduledGroup &group) {
   if (group.reduction && !getReductionValues(group.reduction))
     return kNotSums.str();
@@ -158,7 +159,7 @@ static std::string findObstacle(const ScheduledGroup &group) {
           (!map.isIdentity() || !(isMemRefWithIdentity(operand.get()) ||
                                   hasContiguousRows(operand.get()))))
         return "expected data in the order of the loops, with contiguous rows";
-      // Read by vectors along the last loop.
+      // Vectors along the last loop read it.
       if (!isDataMap(map) && !group.isFeature(inner) &&
           map.isFunctionOfDim(inner) &&
           (cast<AffineDimExpr>(map.getResults().back()).getPosition() !=
@@ -177,7 +178,7 @@ LogicalResult mlir::bngrad::emitVectorLoops(RewriterBase &rewriter,
   reason = findObstacle(group);
   if (!reason.empty())
     return failure();
-  // The layout may be another than the one the schedule was chosen for.
+  // The layout may differ from the one that the schedule was chosen for.
   std::optional<ScheduleKind> kind = schedule.getKind();
   auto fitsGroup = [&](ScheduleKind kind) { return fits(group, kind); };
   if (!fitsGroup(*kind)) {

@@ -15,12 +15,12 @@
 
 namespace mlir::bngrad {
 
-/// Replaces the members of `group`, on memrefs whose loops are merged, by the
-/// loops of `schedule`, any but `loops`.
+/// Replaces the members of `group`, on memrefs and with merged loops, by the
+/// loops of `schedule`, which is not `loops`.
 ///
-/// A schedule that does not fit the layout found (one chosen for NCHW where the
-/// strides turn out to be those of NHWC) is replaced by `rows` or `sizes`, with
-/// its parameters. Returns failure and a `reason`, without any change, if no
+/// If the schedule does not fit the actual layout (it was chosen for NCHW, but
+/// the strides are those of NHWC), `rows` or `sizes` replaces it, with its
+/// parameters. Returns failure and a `reason`, without any change, if no
 /// schedule fits.
 LogicalResult emitVectorLoops(RewriterBase &rewriter,
                               const ScheduledGroup &group,

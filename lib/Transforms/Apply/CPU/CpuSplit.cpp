@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows of few channels are cut into segments of equal length, which the
-// threads share. The sums of the segments of a channel meet in a table.
+// Threads share the rows of few channels, cut into segments of equal length. A
+// table collects the sums of the segments of a channel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -143,7 +143,7 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
     IndexBuilder index = at(nested);
     Segment segment = getSegment(nested, position);
     Value first = index.add(segment.row.base, segment.elements.from);
-    // The segment that is stored next, unless this is the last of a step.
+    // The segment that is stored next, unless this one ends a step.
     segment.row.next = index.add(first, segmentElements);
     emitElements(nested, generic, segment.row, segment.elements);
   };

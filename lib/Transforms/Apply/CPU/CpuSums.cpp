@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Terms of a chain in each lane of a run, at least.
+/// The least number of terms of a chain in each lane of a run.
 static constexpr int64_t kChain = 16;
 
 //===----------------------------------------------------------------------===//
@@ -43,7 +43,7 @@ SmallVector<Value> CpuLoops::addTerms(OpBuilder &b, const Run &run,
   SmallVector<Value> next;
   for (auto [term, sum] : llvm::zip_equal(values.terms, sums)) {
     Value value = mapping.lookup(yield->getOperand(term.first));
-    // The term of a lane that is masked off need not be 0.
+    // A masked-off lane may have a term that is not 0.
     if (piece.mask)
       value = arith::SelectOp::create(b, loc, piece.mask, value, sum);
     next.push_back(value);
@@ -121,7 +121,7 @@ SmallVector<Value> CpuLoops::addChain(OpBuilder &b, const Run &run,
                                       const ChainPlan &plan, Interval chain,
                                       ValueRange sums) const {
   SmallVector<Value> carried(sums);
-  // The rest of the run is a term of its first chain.
+  // The rest of the run belongs to its first chain.
   if (!matchPattern(plan.rest, m_Zero())) {
     Value isFirst =
         at(b).compare(arith::CmpIPredicate::eq, chain.from, plan.elements.from);
@@ -161,7 +161,7 @@ SmallVector<Value> CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
                                        const ChainPlan &plan, Interval numbers,
                                        ValueRange sums) const {
   Interval elements = plan.elements;
-  // Once, even if a run is no longer than its rest.
+  // One iteration even if a run is no longer than its rest.
   Value last = at(b).max(elements.to, at(b).add(elements.from, constant(b, 1)));
   return emitSumLoop(
       b, {elements.from, last}, plan.chain, sums,
@@ -193,7 +193,7 @@ SmallVector<Value> CpuLoops::emitRunSums(OpBuilder &b,
 
 Value CpuLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
   Value total = arith::AddFOp::create(b, loc, sum, error);
-  // By halves: the order of vector.reduction is that of the target.
+  // Add halves, as the target determines the order of vector.reduction.
   int64_t half = cast<VectorType>(total.getType()).getNumElements() / 2;
   for (; half > 0; half /= 2) {
     auto getHalf = [&](int64_t first) -> Value {

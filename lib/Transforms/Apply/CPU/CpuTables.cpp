@@ -20,11 +20,12 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Vectors of a table that is filled by shuffles, at most.
+/// The most vectors of a table that is filled by shuffles.
 static constexpr int64_t kMostShuffles = 16;
 
 /// Columns whose sums stay in long registers from row to row. More would be
-/// read piece by piece, with jumps from row to row that caches do not foresee.
+/// read piece by piece, with jumps from row to row that prefetchers do not
+/// follow.
 static constexpr int64_t kNarrowColumns = 128;
 
 int64_t TableLoops::getLineElements() const {

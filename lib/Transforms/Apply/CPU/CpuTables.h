@@ -7,10 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Under `tiles` and `rows`, the elements of a run belong to several channels.
-// Per-channel operands are loaded from tables that have an entry for each
-// element of a run, a *column*; sums are added up by column, over the runs
-// (*rows*) that lie below each other, and in the end over the columns of a
-// channel.
+// Per-channel operands are loaded from tables with an entry for each element of
+// a run, a *column*. Sums are added up by column, over successive runs
+// (*rows*), and finally over the columns of a channel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +22,17 @@ namespace mlir::bngrad {
 
 /// Sums by column.
 struct SumTables {
-  SmallVector<Value> sums;   // of each sum: it, and its error
-  SmallVector<Value> chains; // of each sum: the terms of the current chain
+  SmallVector<Value> sums;   // for each sum, itself and its error
+  SmallVector<Value> chains; // for each sum, the terms of the current chain
 };
 
-/// Sums by column that other threads read: of each sum, with its error added.
+/// Sums by column that other threads read, each with its error added.
 using JoinedSums = SmallVector<Value>;
 
 /// The tables of the per-channel operands of some generics.
 struct OperandTables {
   ChannelTables inOrder; // of memory
-  ChannelTables pairs;   // the same in the order of pairs, if one takes it
+  ChannelTables pairs;   // the same in the order of pairs, if one uses it
 };
 
 /// The tables of a group, in one allocation.
@@ -54,7 +53,7 @@ struct TableRequest {
 
 /// How rows lie in memory.
 enum class RowOrder {
-  Adjacent, // each begins where the one before ends
+  Adjacent, // each begins where the previous one ends
   Apart,    // with gaps, or a single row
   OfTile    // one in each sample
 };
@@ -66,9 +65,9 @@ struct ColumnRows {
   Value columns; // of a row
   Value entry;   // of column 0 in the sum tables
   RowOrder order;
-  Value stride; // elements from a row to the next; null if they are apart
-  /// Each row is followed by another of the same channels, so that a piece may
-  /// reach into it: its terms go to columns that are not used.
+  Value stride; // elements from a row to the next; null if apart
+  /// Whether a piece may overrun into the next row, which has the same
+  /// channels: these terms go to unused columns.
   bool mayOverrun = false;
 };
 
@@ -79,7 +78,7 @@ struct TileRows {
   Value size; // elements of a row
 };
 
-/// The entries of a table for rows that hold an element of each channel.
+/// The entries of a table for rows with an element of each channel.
 struct ChannelEntries {
   Value first;
   Value channels;
@@ -93,38 +92,38 @@ protected:
   // Tables.
   /// Allocates tables, in the order of `requests`.
   GroupTables createTables(OpBuilder &b, ArrayRef<TableRequest> requests) const;
-  /// Whether `operand` is a per-channel one that is read.
+  /// Whether `operand` is a per-channel operand that is read.
   bool isTabled(linalg::GenericOp generic, OpOperand *operand) const;
   /// The per-channel operands of `generics`, without the sums.
   llvm::SetVector<Value>
   getChannelOperands(ArrayRef<linalg::GenericOp> generics) const;
-  /// Fills tables: the value of channel `firstChannel + i` goes to all entries
-  /// of row i.
+  /// Fills tables: all entries of row i get the value of channel `firstChannel
+  /// + i`.
   void fillByRow(OpBuilder &b, const ChannelTables &tables,
                  const TileRows &rows) const;
-  /// Fills `entries` of tables with the values of all channels, repeated. A
-  /// vector and a line more are filled, for pieces that overrun.
+  /// Fills `entries` of tables with the values of all channels, repeated. Also
+  /// fills a vector and a line more, for pieces that overrun.
   void fillByChannel(OpBuilder &b, const ChannelTables &tables,
                      const ChannelEntries &entries) const;
-  /// Reads the entries of a piece from the tables of `run`, which may then be
-  /// computed at this piece only.
+  /// Reads the entries of a piece from the tables of `run`, which then serves
+  /// for this piece only.
   void readEntries(OpBuilder &b, linalg::GenericOp generic, const Piece &piece,
                    Run &run) const;
-  /// The same, in the order of pairs if `generic` takes it.
+  /// The same, in the order of pairs if `generic` uses it.
   void readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
                           const Piece &piece, Run &run) const;
-  /// An i1: rows of `columns` are narrow.
+  /// An i1: whether rows of `columns` are narrow.
   Value areNarrow(OpBuilder &b, Value columns) const;
   /// Copies the entries of whole pieces of `columns`, from `first` on, to
-  /// `tables.reduction.pairs`, if `emitColumnSums` reads them there: for wide
-  /// rows.
+  /// `tables.reduction.pairs` for wide rows, as `emitColumnSums` then reads
+  /// them there.
   void fillSumPairs(OpBuilder &b, const GroupTables &tables, Value first,
                     Value columns) const;
-  /// The same for `tables.elementwise.pairs`, if `emitElements` reads them
-  /// there: where results are not streamed.
+  /// The same for `tables.elementwise.pairs` if results are not streamed, as
+  /// `emitElements` then reads them there.
   void fillElementPairs(OpBuilder &b, const GroupTables &tables, Value first,
                         Value columns) const;
-  /// Elements of a line in the narrowest result.
+  /// The number of elements in a line of the narrowest result.
   int64_t getLineElements() const;
   /// The number of times that `elements` must be repeated to fill whole units,
   /// each a power of 2 of elements.
@@ -147,7 +146,7 @@ protected:
                     const Piece &piece) const;
 
   /// The columns that one piece reads for a row of `columns`, which it may
-  /// overrun; those of a long row.
+  /// overrun; `columns` for a long row.
   Value getColumnsRead(OpBuilder &b, Value columns) const;
 
 private:
@@ -159,43 +158,43 @@ private:
   void copyChannels(OpBuilder &b, Value operand, Value table,
                     const ChannelEntries &entries) const;
   /// Fills short tables of few channels by shuffles. False, without any change,
-  /// for others.
+  /// for other tables.
   bool fillFromRegister(OpBuilder &b, const ChannelTables &tables,
                         const ChannelEntries &entries) const;
-  /// Adds the terms of a piece of a row to `chains`, which are in the order in
-  /// which the reduction computes it. `entries`: a run with those of the piece,
-  /// and the prefetch distance.
+  /// Adds the terms of a piece of a row to `chains`, in the lane order in which
+  /// the reduction computes it. `entries` is a run with the entries of the
+  /// piece and the prefetch distance.
   SmallVector<Value> addRow(OpBuilder &b, const ColumnRows &chain, Value row,
                             const Piece &piece, const Run &entries,
                             ValueRange chains) const;
-  /// The chains of a piece in the order of memory.
+  /// The chains of a piece, converted to the order of memory.
   SmallVector<Value> inMemoryOrder(OpBuilder &b, const Piece &piece,
                                    ValueRange chains) const;
-  /// Adds `chains`, which are in the order of memory, to the entries of a piece
-  /// of `tables.sums`: register by register, as LLVM would interleave the
-  /// additions of several, which need more registers than there are.
+  /// Adds `chains`, in the order of memory, to the entries of a piece of
+  /// `tables.sums`. Goes register by register, as LLVM would interleave several
+  /// additions and run out of registers.
   void addToSums(OpBuilder &b, const SumTables &tables, const Piece &entries,
                  ValueRange chains) const;
-  /// Adds the chain in `pieces` of its rows to `tables.sums`; its terms stay in
-  /// registers.
+  /// Adds the chain in `pieces` of its rows to `tables.sums`, keeping its terms
+  /// in registers.
   void addPieces(OpBuilder &b, const SumTables &tables, const ColumnRows &chain,
                  ArrayRef<Piece> pieces) const;
-  /// The same for all columns, as one piece that may overrun its row, if a
-  /// piece is long enough; emits `otherwise` for the case that none is.
+  /// The same for all columns as one piece, which may overrun its row, if a
+  /// piece is long enough; otherwise emits `otherwise`.
   void addOverrunning(OpBuilder &b, const SumTables &tables,
                       const ColumnRows &chain, Body otherwise) const;
   /// The same for all columns of rows that fit into registers.
   void addNarrowRows(OpBuilder &b, const SumTables &tables,
                      const ColumnRows &chain) const;
-  /// An i1: the wide rows of `chain` are added several at once, as are those of
-  /// tiles, and adjacent ones that are in a cache or fill pages.
+  /// An i1: whether several wide rows of `chain` are added at once. Rows of
+  /// tiles are, and adjacent rows that are in a cache or fill pages.
   Value areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const;
-  /// The distance at which the wide rows of `chain` are prefetched; null or 0:
-  /// they are not.
+  /// The distance at which the wide rows of `chain` are prefetched; null or 0
+  /// if they are not.
   Value getWideDistance(OpBuilder &b, const ColumnRows &chain,
                         Value areAtOnce) const;
-  /// The same as addNarrowRows for wide rows, with the terms in
-  /// `tables.chains`, in the order of pairs if the reduction takes it.
+  /// Like addNarrowRows for wide rows, with the terms in `tables.chains`, in
+  /// the order of pairs if the reduction uses it.
   void addWideRows(OpBuilder &b, const SumTables &tables,
                    const ColumnRows &chain) const;
   /// Adds the terms of `numRows` of these rows to the chains, piece by piece.
@@ -205,7 +204,7 @@ private:
   /// Adds the chains to the sums, and sets them to 0.
   void endChains(OpBuilder &b, const SumTables &tables,
                  const ColumnRows &rows) const;
-  /// Columns that there are registers for.
+  /// The number of columns for which there are registers.
   int64_t getMostColumns() const {
     // CPUs with long registers have 32 of them.
     return schedule.vectorBits >= 512 ? 2 * wide : wide;

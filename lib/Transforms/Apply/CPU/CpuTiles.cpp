@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows of several channels, a *tile*, are contiguous in each sample, and
-// are read as one run. A thread has tables for one tile at a time.
+// The rows of several channels, a *tile*, are contiguous in each sample and are
+// read as one run. A thread has tables for one tile at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +37,12 @@ private:
              const OperandTables &operandTables) const;
   void emitSums(OpBuilder &b, const Tile &tile) const;
   void emitSumsOfChannel(OpBuilder &b, const Tile &tile, Value channel) const;
-  /// Loops over the channels of `tile`, counted from its first.
+  /// Loops over the channels of `tile`, numbered from its first.
   void emitEachChannel(OpBuilder &b, const Tile &tile, IndexBody body) const {
     emitFor(b, {constant(b, 0), tile.numChannels}, body);
   }
 
-  unsigned feature; // the loop over channels; that over a row is the next
+  unsigned feature; // the loop over channels; the next one is over a row
   Value rowSize, channels, samples;
   Value channelsOfTile; // of each tile but the last
   Value entries;        // of a table: the columns of such a tile
@@ -57,7 +57,7 @@ Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
   rowSize = sizes[feature + 1];
   channels = sizes[feature];
   samples = feature == 0 ? one : sizes[0];
-  // Channels whose rows fill whole lines, if so many fit.
+  // As many channels as make rows fill whole lines, if so many fit.
   Value most = index.max(
       index.div(index.constant(schedule.columns), index.max(rowSize, one)),
       one);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All ops on the device depend on the one token that the first gpu.wait gives.
-// Upstream's lowering makes that token the stream, and a stream keeps the order
-// of the calls.
+// All ops on the device depend on the one token that the first gpu.wait
+// returns. Upstream lowers that token to the stream, and a stream keeps the
+// order of calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,8 @@ static Operation *findOnce(Block *block, Operation *op) {
   return op;
 }
 
-/// True if nothing but `group` uses `root`, filled by `fills` of it at most:
-/// its host buffer is not needed.
+/// True if only `group` uses `root`, apart from the fills in `fills`: it needs
+/// no host buffer.
 static bool isLocal(Value root, const ScheduledGroup &group,
                     const llvm::SetVector<Operation *> &fills) {
   auto alloc = root.getDefiningOp<memref::AllocOp>();
@@ -73,8 +73,7 @@ static bool isLocal(Value root, const ScheduledGroup &group,
   });
 }
 
-/// The fill that gives output `memref` of `generic` its value, or null: each
-/// time it is the last to write there.
+/// The fill that always writes output `memref` last before `generic`, or null.
 static linalg::FillOp findFill(Value memref, linalg::GenericOp generic) {
   SmallVector<Operation *> users;
   collectUsers(getMemory(memref), users);
@@ -123,8 +122,8 @@ static SmallVector<Value> getDynamicSizes(OpBuilder &b, Location loc,
   return sizes;
 }
 
-/// A dense copy of `root` on the host, with its elements if it `isRead`; null:
-/// it is dense itself.
+/// A dense copy of `root` on the host, with its elements if it `isRead`; null
+/// if `root` itself is dense.
 static Value createDense(OpBuilder &b, Location loc, Value root, bool isRead) {
   MemRefType denseType = getDenseType(root);
   if (root.getType() == denseType)
@@ -171,8 +170,8 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
   }
   // The fills are dead: the sums overwrite them.
   SmallVector<Operation *> dead(fills.begin(), fills.end());
-  // Host memory first: if it runs out the function returns, and no device
-  // memory is allocated yet.
+  // Allocate host memory first: if it runs out, the function returns, and there
+  // is no device memory to free.
   for (Value root : roots)
     if (!(deviceArguments && isArgument(root)) && !isLocal(root, group, fills))
       if (Value dense = createDense(b, loc, root, accesses[root].isRead))
@@ -249,7 +248,7 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
   if (Value device = devices.lookup(memref))
     return device;
   Value source = getViewSource(memref);
-  // A member that was given its device buffer already.
+  // This member already uses its device buffer.
   if (!source)
     return memref;
   Value device = getDevice(b, source);
@@ -259,7 +258,8 @@ Value DeviceBuffers::getDevice(OpBuilder &b, Value memref) {
     type = MemRefType::get(type.getShape(), type.getElementType());
   if (device.getType() == type)
     return devices[memref] = device;
-  // Views of the same data are the same value, so that readers of it can tell.
+  // Equal views of the same data share one value, by which readers recognize
+  // it.
   Value &view = views[{device, type}];
   if (!view) {
     IRMapping mapping;
@@ -311,15 +311,15 @@ void DeviceBuffers::finish(OpBuilder &b) {
     copy(b, host, device);
   for (Value memref : allocated)
     gpu::DeallocOp::create(b, loc, stream.getType(), stream, memref);
-  // Upstream folds a wait for the token of another wait away. Any other token
-  // of the stream stands for it as well: it comes after all calls so far.
+  // Upstream folds away a wait for the token of another wait. Any other token
+  // of the stream serves as well, as it comes after all calls so far.
   Value token = stream;
   for (Operation *user : stream.getUsers())
     if (auto async = dyn_cast<gpu::AsyncOpInterface>(user);
         async && async.getAsyncToken() && user->getBlock() == b.getBlock() &&
         (token == stream || token.getDefiningOp()->isBeforeInBlock(user)))
       token = async.getAsyncToken();
-  // All calls may stand in blocks of their own.
+  // All calls may be in nested blocks.
   if (token == stream) {
     Value byte = allocate(b, MemRefType::get({1}, b.getI8Type()), {});
     token = gpu::DeallocOp::create(b, loc, stream.getType(), stream, byte)
@@ -333,8 +333,8 @@ void DeviceBuffers::finish(OpBuilder &b) {
   }
 }
 
-/// The dense argument that `op`, code of the host, writes as a whole and does
-/// not read; null: something else.
+/// The dense argument that the host op `op` writes as a whole and does not
+/// read; null if there is none.
 static OpOperand *getWrittenArgument(Operation *op) {
   OpOperand *written = nullptr;
   if (auto fill = dyn_cast<linalg::FillOp>(op))
@@ -348,7 +348,7 @@ static OpOperand *getWrittenArgument(Operation *op) {
   return isWhole && isArgument(written->get()) ? written : nullptr;
 }
 
-/// Copies on the device, at the rewriter's insertion point.
+/// Emits a copy on the device at the rewriter's insertion point.
 static void copyOnDevice(RewriterBase &rewriter, Location loc, Value target,
                          Value source) {
   auto tokenType = rewriter.getType<gpu::AsyncTokenType>();
@@ -360,7 +360,7 @@ static void copyOnDevice(RewriterBase &rewriter, Location loc, Value target,
   gpu::WaitOp::create(rewriter, loc, Type(), token);
 }
 
-/// Makes `op` write a buffer of the host, which is copied to the argument.
+/// Makes `op` write a host buffer, which is then copied to the argument.
 static void writeOnHost(RewriterBase &rewriter, Operation *op,
                         OpOperand &written) {
   Location loc = op->getLoc();
@@ -403,7 +403,7 @@ void mlir::bngrad::copyDeviceArguments(RewriterBase &rewriter,
 }
 
 LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
-  // Those of a callee are in memory of the device, too.
+  // A callee's arguments are in device memory, too.
   WalkResult calls = function.walk([&](func::CallOp call) {
     for (auto [i, operand] : llvm::enumerate(call.getOperands())) {
       if (!isMemRef(operand) || isArgument(operand))
@@ -426,7 +426,7 @@ LogicalResult mlir::bngrad::verifyDeviceArguments(func::FuncOp function) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(user);
       bool isAccess = effects && (effects.hasEffect<MemoryEffects::Read>() ||
                                   effects.hasEffect<MemoryEffects::Write>());
-      // Their results may be any of several buffers.
+      // Its result may be any of several buffers.
       bool isChoice = isa<arith::SelectOp>(user) ||
                       (user->hasTrait<OpTrait::IsTerminator>() &&
                        !isa<func::ReturnOp>(user));

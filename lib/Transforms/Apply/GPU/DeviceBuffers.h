@@ -15,37 +15,36 @@
 
 namespace mlir::bngrad {
 
-/// Where the kernels of one group find their operands. Everything is done on
-/// one stream, in the order of the ops.
+/// Provides the device buffers of a group's kernels. Everything runs on one
+/// stream, in the order of the ops.
 class DeviceBuffers {
 public:
-  /// Gives every operand of `group` a buffer on the device and makes its
-  /// members read and write there: a copy of a buffer of the host, or the
-  /// buffer itself if it is an argument of the function and `deviceArguments`,
-  /// which means that arguments are in device memory. A remark names the
-  /// copies.
+  /// Gives every operand of `group` a device buffer that its members use: a
+  /// copy of the host buffer, or the buffer itself if it is an argument of the
+  /// function and `deviceArguments` says that arguments are in device memory. A
+  /// remark names the copies.
   DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
                 bool deviceArguments);
 
   /// A token of the stream.
   Value getStream() const { return stream; }
-  /// The initial value of sum `i` of the reduction; null: that of its output.
+  /// The initial value of sum `i` of the reduction; null to use its output's.
   Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
   /// True if nothing but the group reads `memref`.
   bool isTemporary(Value memref) const;
   /// True if `memref` is known to be aligned to 16 bytes.
   bool isAligned(Value memref) const;
   /// An i1: whether the operands of `generics` along loop `inner` are aligned
-  /// to 16 bytes; null if that is known.
+  /// to 16 bytes; null if they are known to be.
   Value testAlignment(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                       unsigned inner) const;
-  /// In the scope of a test that has succeeded.
+  /// Called in the scope of a test that has succeeded.
   void setAligned(bool tested) { isTestedAligned = tested; }
-  /// A buffer for the time of the group.
+  /// Allocates a buffer that lives as long as the group.
   Value allocate(OpBuilder &b, MemRefType type, ValueRange sizes);
-  /// Ends the time of a buffer early, in the block of its allocation.
+  /// Frees a buffer early, in the block of its allocation.
   void free(OpBuilder &b, Value memref);
-  /// Copies results back, frees and waits.
+  /// Copies results back, frees buffers and waits.
   void finish(OpBuilder &b);
 
 private:
@@ -61,22 +60,22 @@ private:
   DenseMap<Value, Access> accesses; // by root
   bool deviceArguments;
   bool isTestedAligned = false;
-  DenseMap<Value, Value> devices;                // by memref of the host
+  DenseMap<Value, Value> devices;                // by host memref
   DenseMap<std::pair<Value, Type>, Value> views; // by source and type
   SmallVector<Value> allocated;
-  SmallVector<std::pair<Value, Value>> results;    // of the device, of the host
+  SmallVector<std::pair<Value, Value>> results;    // device, host
   SmallVector<std::pair<Value, Value>> denseForms; // dense, strided
   DenseMap<unsigned, Value> initialValues;
 };
 
 /// Converts dense copies from and to the arguments of `function`, which are in
-/// device memory, to copies of the device. If host code writes a dense argument
-/// as a whole (a count, or zeros if there is nothing to sum), it writes a host
-/// buffer, which is copied.
+/// device memory, to device copies. If host code writes a whole dense argument
+/// (a count, or zeros if there is nothing to sum), it writes a host buffer that
+/// is then copied.
 void copyDeviceArguments(RewriterBase &rewriter, func::FuncOp function);
 
-/// Checks that nothing but kernels and copies of the device accesses the
-/// arguments of `function`, which are buffers of the device.
+/// Checks that only kernels and device copies access the arguments of
+/// `function`, which are device buffers.
 ///
 /// Errors: a diagnostic at the access, and failure.
 LogicalResult verifyDeviceArguments(func::FuncOp function);

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// The host ops from loads of arguments to a value, each after its operands.
+/// The host ops from loads of arguments to a value, in topological order.
 using Slice = llvm::SetVector<Operation *>;
 } // namespace
 
@@ -67,8 +67,8 @@ static AffineMap getMap(memref::LoadOp load, unsigned numLoops) {
   return AffineMap::get(numLoops, 0, element, load.getContext());
 }
 
-/// Clones `slice` to the start of the body of `generic`, whose first argument
-/// for a load is `firstArgument`, and uses the clones there.
+/// Clones `slice` to the start of the body of `generic` and uses the clones
+/// there. Argument `firstArgument` is the first one that stands for a load.
 static void cloneIntoBody(RewriterBase &rewriter, linalg::GenericOp generic,
                           const Slice &slice, unsigned firstArgument) {
   Block *body = generic.getBody();

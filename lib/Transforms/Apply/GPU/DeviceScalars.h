@@ -13,13 +13,13 @@
 
 namespace mlir::bngrad {
 
-/// Makes `generic` read scalars of arguments, such as the count of a gradient,
-/// as operands: a value of its body that host code computes from loads of
-/// arguments is computed in the body instead. For arguments in device memory,
-/// which the host cannot load. Loads at indices that are not constant, and of
-/// arguments that the function writes, are unchanged.
+/// Makes `generic` read scalars from arguments, such as the count of a
+/// gradient, as operands: if host code computes a value for its body from loads
+/// of arguments, the body computes it instead, as the host cannot load from
+/// device memory. Loads at indices that are not constant, and loads of
+/// arguments that the function writes, do not change.
 ///
-/// Returns `generic`, or the op that has replaced it.
+/// Returns `generic`, or the op that replaced it.
 linalg::GenericOp readScalarsAsOperands(RewriterBase &rewriter,
                                         linalg::GenericOp generic);
 

@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if the integers in `generic` fill bytes, or are i1. Vectors of others
-/// are packed by some of the passes that lower kernels, and not by the rest.
+/// True if the integers in `generic` fill bytes, or are i1. Of the passes that
+/// lower kernels, some pack vectors of other integers and some do not.
 static bool hasWholeBytes(linalg::GenericOp generic) {
   auto isWhole = [](Type type) {
     auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
@@ -81,7 +81,7 @@ FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,
   if (!reason.empty())
     return false;
   OpBuilder::InsertionGuard guard(rewriter);
-  // The members beside each other, after all that makes their operands.
+  // Moves the members together, after the ops that define their operands.
   for (linalg::GenericOp member : ArrayRef(members).drop_back())
     rewriter.moveOpBefore(member, members.back());
   rewriter.setInsertionPoint(members.front());

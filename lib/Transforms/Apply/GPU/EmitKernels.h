@@ -18,21 +18,21 @@ namespace mlir::bngrad {
 
 /// The device and the buffers of a program.
 struct DeviceOptions {
-  /// The arguments of the function are buffers of the device.
+  /// Whether the function's arguments are device buffers.
   bool arguments = false;
   /// The common properties of the chips.
   CudaChip chip;
 };
 
-/// Replaces the members of `group`, on memrefs, by kernels, and by code of the
-/// host around them: copies, launches and a wait.
+/// Replaces the members of `group`, on memrefs, by kernels and the host code
+/// around them: copies, launches and a wait.
 ///
-/// Loops are merged once the buffers of the device are known, as a copy of data
-/// with strides is dense. Where `one_pass` does not allow the loops that are
-/// left, two passes run, with a remark.
+/// Merges loops once the device buffers are known, as a copy of data with
+/// strides is dense. If `one_pass` does not support the resulting loops, two
+/// passes run, with a remark.
 ///
-/// Returns false and a `reason`, without any change, for tensors, integers of
-/// part of a byte, and an obstacle between the members.
+/// Returns false and a `reason`, without any change, for tensors, integers that
+/// do not fill bytes, and an obstacle between the members.
 ///
 /// Errors: a diagnostic if a block of `one_pass` needs more shared memory than
 /// the chip has.

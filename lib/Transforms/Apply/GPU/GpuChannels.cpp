@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One thread computes the results of a channel from its sums. Other inputs are
-// loaded before the sums are there, as loads take long.
+// loaded before the sums are ready, as loads take long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +73,8 @@ SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
   return applyMap(b, loc, map, pick(indices, group.features));
 }
 
-/// Whether a member of `group` has an output in the memory of `memref` that
-/// `isIncluded`.
+/// Whether a member of `group` has an output in the memory of `memref` for
+/// which `isIncluded` holds.
 static bool isWritten(const ScheduledGroup &group, Value memref,
                       function_ref<bool(Value)> isIncluded) {
   return llvm::any_of(group.getMembers(), [&](linalg::GenericOp generic) {

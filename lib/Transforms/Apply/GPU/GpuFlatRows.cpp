@@ -8,7 +8,7 @@
 //
 // The rows of several channels are adjacent in a sample. A thread takes the
 // same piece of them in each sample, so that the channels of its lanes do not
-// change, and their values stay in registers.
+// change and their values stay in registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +108,7 @@ void GpuKernels::storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                                ValueRange sums) const {
   IndexBuilder index = at(b);
   SmallVector<Value> totals = joinErrors(b, sums);
-  // The sums of lanes of the first, or of the last channel.
+  // Adds up the lanes of the first or of the last channel.
   auto addLanes = [&](OpBuilder &nested, unsigned i, bool ofFirst) {
     SmallVector<Value> values;
     for (int64_t lane : llvm::seq(layout.rows.lanes)) {
@@ -150,7 +150,7 @@ SmallVector<Value> GpuKernels::addFlatSums(OpBuilder &b,
                                            Value lane) const {
   IndexBuilder index = at(b);
   const auto &[lanes, columns, rows, pieces] = layout.rows;
-  // Some channels have elements of fewer pieces than others.
+  // Some channels have elements in fewer pieces than others.
   Value first = getFirstPiece(index, layout, channelOfTile);
   Value end = index.mul(index.add(channelOfTile, index.constant(1)),
                         index.constant(layout.length));
@@ -167,7 +167,7 @@ SmallVector<Value> GpuKernels::addFlatSums(OpBuilder &b,
       isPiece =
           index.bitAnd(isPiece, index.compare(arith::CmpIPredicate::ult, slot,
                                               index.constant(slots)));
-    // No warp reads a slot that is not written.
+    // A warp must not read a slot that was not written.
     slot = index.select(isPiece, slot, index.constant(0));
     for (auto [i, memref] : llvm::enumerate(scratch)) {
       Value value =

@@ -23,8 +23,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// A symbol for the kernels of one more group of `function`. No other symbol
-/// begins with it: embedding kernels makes `<symbol>_module` and the like.
+/// A symbol for the kernels of another group of `function`. No other symbol
+/// begins with it, as embedding kernels creates `<symbol>_module` and the like.
 static std::string createModuleName(func::FuncOp function) {
   unsigned number = 0;
   function.walk([&](gpu::LaunchOp launch) {
@@ -78,7 +78,7 @@ void GpuKernels::launch(OpBuilder &b, StringRef name, const LaunchShape &shape,
       symbol(module), symbol(name));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launchOp.getBody().front());
-  // The builder forgets the arguments for numbers and sizes of clusters.
+  // The builder omits the arguments for numbers and sizes of clusters.
   constexpr unsigned kBlockArguments = 12, kClusterArguments = 6;
   if (shape.cluster > 1)
     for (unsigned i : llvm::seq(kClusterArguments))
@@ -177,7 +177,7 @@ std::pair<Value, SmallVector<Value>>
 GpuKernels::locate(OpBuilder &b, Value memref, AffineMap map,
                    const Indices &indices) const {
   SmallVector<Value> position = applyMap(b, loc, map, indices);
-  // A tile has the elements of the block, not those of others.
+  // A tile on chip has only the elements of this block.
   auto tile = onChip.find(getViewed(memref));
   if (tile == onChip.end() || tile->second.map != map)
     return {memref, position};
@@ -328,7 +328,7 @@ GpuKernels::Chunks GpuKernels::planChunks(OpBuilder &b,
   IndexBuilder index = at(b);
   Chunks chunks;
   chunks.size = index.mul(pieces.stride, index.constant(kUnroll));
-  // All threads have a chunk if the last one has its last piece.
+  // All threads have a whole chunk if the last thread has its last piece.
   Value to = pieces.to;
   if (pieces.width)
     to = index.add(to, index.sub(pieces.stride, index.constant(pieces.width)));
@@ -345,7 +345,7 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
                               const Walk &walk, const Indices &first,
                               const ThreadPieces &pieces, int64_t lanes) const {
   IndexBuilder index = at(b);
-  // Loops beside the walk have one iteration.
+  // Loops outside of the walk have one iteration.
   Indices known(first);
   known.resize(group.numLoops);
   for (unsigned loop : walk.loops)
@@ -359,7 +359,7 @@ void GpuKernels::emitElements(OpBuilder &b, linalg::GenericOp generic,
     return indices;
   };
   Chunks chunks = planChunks(b, pieces);
-  // Whole chunks: everything is loaded before the first store.
+  // In whole chunks, all loads come before the first store.
   auto body = scf::ForOp::create(
       b, loc, index.constant(0), chunks.count, index.constant(1),
       delinearize(b, walk, chunks.start),

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Threads *walk* over loops of the data, access the elements, and add up their
-// terms. The kernels of a schedule are built from these steps.
+// terms. Schedules build their kernels from these steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,48 +29,48 @@ namespace mlir::bngrad {
 /// sequence with the last loop innermost.
 struct Walk {
   SmallVector<unsigned> loops;
-  SmallVector<Value> sizes;   // by loop, of the last one in pieces
+  SmallVector<Value> sizes;   // by loop; the last one in pieces
   SmallVector<Value> strides; // by loop, from a piece of the thread to the next
 };
 
-/// Where a piece is: an index for every loop of the data, null where a walk has
-/// not set it. The last loop's is that of the first element of the piece.
+/// Where a piece is: an index for every loop of the data, null until a walk
+/// sets it. The last loop's index is that of the piece's first element.
 using Indices = SmallVector<Value>;
 
-/// The pieces of a walk that a thread visits: number `from + thread`, and every
+/// The pieces of a walk that a thread visits: number `from + thread` and every
 /// `stride`-th after it, before `to`.
 struct ThreadPieces {
   Value from, thread, stride, to;
   bool isChunk = false; // known to be one whole chunk
-  int64_t width = 0;    // bound of `thread` where it is not `stride`
+  int64_t width = 0;    // bound of `thread` if it is not `stride`
 };
 
 /// The threads of a block as rows of columns. Adjacent threads are in adjacent
-/// columns; threads left over have rows past the last.
+/// columns; left-over threads have rows past the last.
 struct ThreadGrid {
   int64_t rows, columns;
   Value row, column; // of a thread
 };
 
-/// A memref whose dims are [row, element of a flat row]: those of its first
-/// element.
+/// A memref whose dims are [row, element of a flat row], and the position of
+/// the first element.
 struct FlatView {
   Value memref, firstRow, firstElement;
 };
 
 /// The piece of a thread in a *flat row*: the rows of a tile's channels in one
-/// sample, which are adjacent in memory. Its lanes are those of a channel, and
-/// of the next one if the row of the first ends before.
+/// sample, which are adjacent in memory. Its lanes belong to one channel, and
+/// to the next channel if the row of the first ends within the piece.
 struct FlatPiece {
   Value column;                    // its number in the flat row
   Value start;                     // its first lane, in the flat row
-  Value channelOfTile;             // that of the first lane
+  Value channelOfTile;             // of the first lane
   Value firstChannel, lastChannel; // of the first and of the last lane
-  SmallVector<Value> isFirst;      // by lane: whether its channel is the first
+  SmallVector<Value> isFirst;      // by lane: if it is of the first channel
   SmallVector<Value> elements;     // by lane: index in its row
   DenseMap<Value, FlatView> views; // by memref
 
-  /// The indices of the first lane in loops [N, C, S], null in N.
+  /// The indices of the first lane in loops [N, C, S]; null for N.
   Indices getIndices() const {
     return {Value(), firstChannel, elements.front()};
   }
@@ -92,14 +92,15 @@ struct LaunchShape {
   bool startsNext = false;        // lets the blocks of the next kernel start
 };
 
-/// The state of a kernel that the threads of a block share.
+/// The values of a kernel that all threads of a block use.
 struct Kernel {
   Value block, thread; // their numbers in the grid and in the block
   int64_t threads;     // of a block
   ValueRange shared;   // workgroup memory
 };
 
-/// Launches, walks, elements and sums for one group. A schedule is a subclass.
+/// Emits launches, walks, elements and sums for one group. Each schedule is a
+/// subclass.
 ///
 /// Shapes: `sizes` in elements, by loop over the data, static or dynamic.
 /// Units:  `threads` of a block; lanes in elements of a piece.
@@ -123,7 +124,7 @@ protected:
   Value countPieces(OpBuilder &b, const Walk &walk) const {
     return at(b).product(walk.sizes);
   }
-  /// The pieces of a thread as whole chunks of kUnroll, and a rest.
+  /// The pieces of a thread, as whole chunks of kUnroll pieces and a rest.
   struct Chunks {
     Value size;  // of a chunk, in pieces of all threads
     Value count; // of whole chunks
@@ -134,38 +135,38 @@ protected:
     }
   };
   Chunks planChunks(OpBuilder &b, const ThreadPieces &pieces) const;
-  /// Keeps LLVM from unrolling a loop of chunks, or of the rest, once more.
-  /// More loads at a time are of use only where they wait for memory.
+  /// Keeps LLVM from unrolling a loop of chunks or of the rest further. More
+  /// loads at a time help only if they wait for memory.
   void keepLoop(Operation *loop) const {
     if (hasDataOnChip)
       disableUnrolling(loop);
   }
   using GroupEmitter::delinearize;
-  /// Position `index` of the walk, by loop of the walk.
+  /// Position `index` of the walk as an index for each of its loops.
   SmallVector<Value> delinearize(OpBuilder &b, const Walk &walk,
                                  Value index) const;
   SmallVector<Value> advance(OpBuilder &b, const Walk &walk,
                              ValueRange position) const;
-  /// `indices` with those of the walk at `position`.
+  /// `indices`, with the walk's loops set to `position`.
   Indices getIndices(OpBuilder &b, const Walk &walk, Indices indices,
                      ValueRange position, int64_t lanes) const;
 
   // Elements.
-  /// Elements of a piece, if all that `generics` read can be had in vectors.
+  /// Elements of a piece; 1 if a body in `generics` has no form on vectors.
   int64_t getLanes(ArrayRef<linalg::GenericOp> generics) const;
-  /// True if the lanes of a piece are neighbours in `operand`.
+  /// True if the lanes of a piece are adjacent in `operand`.
   bool isContiguous(linalg::GenericOp generic, OpOperand &operand) const;
   Value loadPiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                   const Indices &indices, int64_t lanes) const;
-  /// A vector of adjacent elements; of i1, whether their bytes are not 0.
+  /// Loads a vector of adjacent elements; for i1, whether each byte is not 0.
   Value loadVector(OpBuilder &b, Value memref, ValueRange position,
                    int64_t lanes) const;
-  /// Bytes that a piece of `lanes` elements of `memref` is aligned to.
+  /// The alignment of a piece of `lanes` elements of `memref`, in bytes.
   static llvm::MaybeAlign getAlignment(Value memref, int64_t lanes);
   void storePiece(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                   Value value, const Indices &indices, int64_t lanes) const;
-  /// Operands that are the same wherever the null indices end up; those that
-  /// are `kept` are not loaded again.
+  /// Loads the operands that do not depend on the null indices, except for
+  /// those that are already `kept`.
   DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
                                           linalg::GenericOp generic,
                                           const Indices &indices,
@@ -173,26 +174,26 @@ protected:
   IRMapping clonePiece(OpBuilder &b, linalg::GenericOp generic,
                        const DenseMap<OpOperand *, Value> &common,
                        const Indices &indices, int64_t lanes) const;
-  /// Stores the results of `generic` that have an element per iteration.
+  /// Stores the results of `generic` that have one element per iteration.
   void storeResults(OpBuilder &b, linalg::GenericOp generic,
                     const IRMapping &mapping, const Indices &indices,
                     int64_t lanes) const;
 
-  /// The element-wise `generic` for `pieces` of a walk that starts at index
-  /// `first` of each loop, or at 0.
+  /// Emits the element-wise `generic` for `pieces` of a walk that starts at
+  /// index `first` of each loop, or at 0.
   void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
                     const Indices &first, const ThreadPieces &pieces,
                     int64_t lanes) const;
 
   // Flat rows (GpuFlatRows.cpp); their loops are [N, C, S].
-  /// Piece number `column` of a flat row, whose first channel is `tileChannel`.
+  /// Piece `column` of a flat row whose first channel is `tileChannel`.
   FlatPiece getFlatPiece(OpBuilder &b, const FlatLayout &layout, Value column,
                          Value tileChannel) const;
-  /// As loadPiece, of `flat`.
+  /// Like loadPiece, for `flat`.
   Value loadFlatPiece(OpBuilder &b, linalg::GenericOp generic,
                       OpOperand &operand, const Indices &indices,
                       int64_t lanes) const;
-  /// The memref of data, and where `flat` is in it.
+  /// The memref of the data, and the indices of `flat` in it.
   std::pair<Value, SmallVector<Value>>
   locateFlatPiece(OpBuilder &b, Value memref, const Indices &indices) const;
   /// The indices of the lanes of `flat` in `loop`.
@@ -202,13 +203,13 @@ protected:
   void storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                      const FlatLayout &layout, Value row,
                      ValueRange sums) const;
-  /// The totals of a channel of the tile, in each lane of a warp.
+  /// The totals of a channel of the tile, in every lane of a warp.
   SmallVector<Value> addFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                                  const FlatLayout &layout, Value channelOfTile,
                                  Value lane) const;
 
   // Sums.
-  /// A pair of zeros for each sum; of one lane, scalars.
+  /// A pair of zeros for each sum; scalars for one lane.
   SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes = 1) const {
     return lanes == 1 ? GroupEmitter::zeroSums(b)
                       : GroupEmitter::zeroSums(b, lanes);
@@ -217,20 +218,21 @@ protected:
   SmallVector<Value> cloneTerms(OpBuilder &b,
                                 const DenseMap<OpOperand *, Value> &common,
                                 const Indices &indices, int64_t lanes) const;
-  /// Whether the data of the sums may not all be there yet.
+  /// Whether some of the data for the sums may still be on its way.
   virtual bool comesInStages() const { return false; }
-  /// Waits for the data of step number `step` of the sums, in which each thread
+  /// Waits for the data of step `step` of the sums. In a step, each thread
   /// takes a piece.
   virtual void awaitStep(OpBuilder &b, Value step) const {}
-  /// Waits for those of step `step` of chunk number `chunk`.
+  /// Waits for the data of step `step` of chunk `chunk`.
   virtual void awaitStep(OpBuilder &b, Value chunk, int64_t step) const {}
-  /// The sum of `values`, as a tree.
+  /// The sum of `values`, added as a tree.
   Value addTree(OpBuilder &b, SmallVector<Value> values) const;
-  /// The sums of `pieces`: of each lane in flat rows and where channels are
-  /// innermost, otherwise of all lanes.
+  /// The sums of `pieces`: per lane in flat rows and with innermost channels,
+  /// otherwise over all lanes.
   SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
                               const ThreadPieces &pieces, int64_t lanes) const;
-  /// `value` of each lane of a warp and of all others; `lanes` is a power of 2.
+  /// In each of `lanes` lanes of a warp, the sum of `value` over all of them;
+  /// `lanes` is a power of 2.
   Value addAcrossWarp(OpBuilder &b, Value value, int64_t lanes) const;
   /// The sums of all threads of a block, in its first warp.
   SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
@@ -248,17 +250,17 @@ protected:
   /// Calls `body` with each of `count` numbers, in one thread of the block.
   void forEachOfBlock(OpBuilder &b, const Kernel &kernel, int64_t count,
                       function_ref<void(OpBuilder &, Value)> body) const;
-  /// Adjacent threads, at most `most`, that can share each of `count` numbers:
-  /// a power of 2, not more than a warp.
+  /// How many adjacent threads can share each of `count` numbers: a power of 2,
+  /// at most `most` and at most a warp.
   int64_t countSharers(const Kernel &kernel, int64_t count, int64_t most) const;
   /// Calls `body` with each of `count` numbers in `parts` adjacent threads, and
   /// with the thread's part. If `parts` is more than 1, all threads of a warp
-  /// call it, for shuffles; some may have a number past the last.
+  /// call it, because of shuffles; some may have a number past the last.
   using SharedBody = function_ref<void(OpBuilder &, Value number, Value part)>;
   void forEachShared(OpBuilder &b, const Kernel &kernel, int64_t count,
                      int64_t parts, SharedBody body) const;
-  /// The number for which a thread is called, if it is one at most; some
-  /// threads may have a number past the last.
+  /// The number of a thread if it has at most one; some threads may have a
+  /// number past the last.
   std::optional<Value> getSharedNumber(OpBuilder &b, const Kernel &kernel,
                                        int64_t count, int64_t parts) const;
   /// Stores each of `totals` to its memref.
@@ -266,29 +268,30 @@ protected:
                    ValueRange indices) const;
 
   // Channels (GpuChannels.cpp).
-  /// The outputs that hold the sums, and those of the per-channel generics.
+  /// The outputs that hold the sums, and the outputs of the per-channel
+  /// generics.
   SmallVector<OpOperand *> getChannelResults() const;
-  /// The inputs of the results of a channel, other than its sums.
+  /// The inputs from which a channel's results are computed, except its sums.
   SmallVector<OpOperand *> getChannelInputs() const;
   /// Whether a per-channel result is read from memory later.
   bool isRead(OpOperand &result) const;
   /// The element of a per-channel operand.
   SmallVector<Value> locateChannel(OpBuilder &b, OpOperand &operand,
                                    const Indices &indices) const;
-  /// Whether the group may change `memref` other than by a result of its own
-  /// channel in its place.
+  /// Whether the group may change `memref` other than by writing a channel's
+  /// result over that channel's element.
   bool mayChange(Value memref) const;
   /// Whether the group writes to the memory of `memref`.
   bool isChanged(Value memref) const;
-  /// The inputs of a channel that the group does not change before.
+  /// Loads the inputs of a channel that the group does not change earlier.
   ///
-  /// `indices` may be those of another thread's channel, where a thread has
-  /// none: if `storesAtOnce`, that thread may store its results before.
+  /// A thread without a channel may pass another thread's `indices`. If
+  /// `storesAtOnce`, that other thread may store its results before this load.
   DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
                                                  const Indices &indices,
                                                  bool storesAtOnce) const;
   /// Computes the results of a channel from its sums, `totals`, and from its
-  /// inputs, of which some may be `loaded`. Calls `body` with each result.
+  /// inputs, some of which may be `loaded`. Calls `body` with each result.
   using ResultBody = function_ref<void(OpBuilder &, OpOperand &, Value)>;
   void computeChannel(OpBuilder &b, const Indices &indices, ValueRange totals,
                       const DenseMap<OpOperand *, Value> &loaded,
@@ -298,10 +301,10 @@ protected:
   struct OnChip {
     Value memref;
     AffineMap map;            // from the loops to its dims
-    SmallVector<Value> first; // by dim: the index of its first element
+    SmallVector<Value> first; // by dim: index of its first element
     Value linear = Value();   // all its elements, as one dim
   };
-  /// An element of `memref`: that of its tile, if it has one.
+  /// An element of `memref`, or of its tile if it has one.
   std::pair<Value, SmallVector<Value>> locate(OpBuilder &b, Value memref,
                                               AffineMap map,
                                               const Indices &indices) const;
@@ -314,13 +317,13 @@ protected:
   DenseMap<Value, OnChip> onChip; // by viewed memref, operands read there
   bool hasDataOnChip = false;
   const FlatPiece *flat = nullptr; // where pieces are in flat rows
-  /// No kernel of the group reads the data that are stored.
+  /// Whether no kernel of the group reads the data that are stored.
   bool isStreaming = false;
-  /// Data are read on chip, and an index of `inner` is a number of an element
-  /// of the block.
+  /// Whether data are read on chip and an index of `inner` is the number of an
+  /// element of the block.
   bool isLinear = false;
-  /// Pieces of per-channel operands that the thread has in registers, by memref
-  /// and map.
+  /// Pieces of per-channel operands that the thread keeps in registers, by
+  /// memref and map.
   DenseMap<std::pair<Value, AffineMap>, Value> kept;
   std::string module; // the symbol of the kernels
 };

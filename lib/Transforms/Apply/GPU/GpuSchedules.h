@@ -17,8 +17,9 @@
 
 namespace mlir::bngrad {
 
-/// Emit the kernels of one schedule for `group`, whose loops are merged, or of
-/// `two_pass` with a remark if the schedule does not allow these loops.
+/// Emit the kernels of one schedule for `group`, whose loops are merged, or,
+/// with a remark, the kernels of `two_pass` if the schedule does not support
+/// these loops.
 ///
 /// Errors: a diagnostic if the kernels need more than `chip` has.
 #define EMITTER_Any(kind)

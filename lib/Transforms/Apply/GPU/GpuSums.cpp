@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Groups of rows that a thread adds, at least, where others could add some.
+/// The least number of groups of rows that a thread adds if threads share them.
 static constexpr int64_t kGroupsOfThread = 8;
 
 SmallVector<Value>
@@ -57,8 +57,8 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
       loadCommon(b, group.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
   Chunks chunks = planChunks(b, pieces);
-  // Lanes of one channel are added first: a running sum with its error takes
-  // more instructions and registers for each lane.
+  // Add lanes of one channel first: a running sum with its error per lane takes
+  // more instructions and registers.
   bool joinsLanes = lanes > 1 && !flat && !group.isFeature(inner);
   auto addChunk = [&](OpBuilder &nested, ValueRange running,
                       SmallVector<Value> partial) {
@@ -71,7 +71,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   };
   SmallVector<Value> carried = zeroSums(b, joinsLanes ? 1 : lanes);
   llvm::append_range(carried, delinearize(b, walk, chunks.start));
-  // Whole chunks: all loads of a chunk come before the first sum.
+  // In whole chunks, all loads come before the first sum.
   auto body = scf::ForOp::create(
       b, loc, index.constant(0), chunks.count, index.constant(1), carried,
       [&](OpBuilder &nested, Location, Value chunk, ValueRange args) {
@@ -92,7 +92,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
-  // The rest, at most kUnroll pieces for a thread, as one more chunk.
+  // The rest, at most kUnroll pieces per thread, forms one more chunk.
   SmallVector<Value> rest;
   for (unsigned i : llvm::seq(numSums()))
     rest.push_back(lanes == 1 ? zero(b, i) : zero(b, i, lanes));
@@ -121,7 +121,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
                   tail.getResults().take_front(numSums()));
 }
 
-/// `value` of the lane whose number differs in the bits of `offset`.
+/// `value` from the lane whose number differs in the bits of `offset`.
 static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
   auto exchange = [&](Value word) -> Value {
     return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(offset),
@@ -139,14 +139,14 @@ static Value shuffle(OpBuilder &b, Location loc, Value value, int64_t offset) {
   }
   if (type.isF32())
     return exchange(value);
-  // A word holds one of 16 bits: a user's sum may be of such a type.
+  // A user's sum may have 16 bits; shuffle it in a word.
   if (type.getIntOrFloatBitWidth() == 16) {
     Value bits = arith::BitcastOp::create(b, loc, b.getI16Type(), value);
     Value word = exchange(arith::ExtUIOp::create(b, loc, b.getI32Type(), bits));
     return arith::BitcastOp::create(
         b, loc, type, arith::TruncIOp::create(b, loc, b.getI16Type(), word));
   }
-  // There are no shuffles of 64 bits.
+  // 64-bit values need two shuffles.
   auto words = VectorType::get({2}, b.getI32Type());
   auto one = VectorType::get({1}, b.getF64Type());
   Value halves = vector::BitCastOp::create(
@@ -323,7 +323,7 @@ void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
           SmallVector<Value> values;
           for (int64_t first = 0; first < groups; first += parts) {
             Value group = inside.add(part, inside.constant(first));
-            // Past the last group.
+            // Threads past the last group add nothing.
             Value isGroup;
             if (first + parts > groups) {
               isGroup = inside.compare(arith::CmpIPredicate::ult, group,

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block copies its rows of a tile of channels into shared memory, adds up
-// the terms, and puts its sums into a slot for each channel. It adds the slots
-// of all blocks of the cluster, and computes the per-channel results. Then it
-// computes its elements from the rows that it still has in shared memory.
+// A block copies its rows of a tile of channels to shared memory, adds up the
+// terms, and stores its sums to a slot for each channel. It adds the slots of
+// all blocks of the cluster and computes the per-channel results. Then it
+// computes its elements from the rows that are still in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -132,7 +132,7 @@ void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
   bool storesLast = cluster > 1 && readsResults;
   // No block may exit before the others have read its slots.
   arrive(b, /*isRelaxed=*/!storesLast);
-  // The elements do not wait for these stores, as they read results on chip.
+  // The elements need not wait for these stores, as they read results on chip.
   if (!storesLast)
     storeChannels(b, kernel);
   readResultsOnChip(b);
@@ -150,7 +150,7 @@ void OnePass::takeRows(OpBuilder &b) {
     firstRow = index.mul(rank, rows);
     return;
   }
-  // The first blocks have one more than the others.
+  // The first blocks have one row more than the others.
   Value least = index.constant(layout.rows / cluster);
   Value numLarger = index.constant(more);
   Value isLarger = index.compare(arith::CmpIPredicate::ult, rank, numLarger);
@@ -260,7 +260,7 @@ void OnePass::emitFlatElements(OpBuilder &b) {
   flat = nullptr;
 }
 
-/// The channels of a thread do not change, and their values stay in registers.
+/// A thread's channels do not change, so their values stay in registers.
 void OnePass::emitElementsOfColumns(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Columns columns = getColumns(b, kernel);
@@ -336,7 +336,7 @@ bool OnePass::readsOnChip(linalg::GenericOp generic) const {
          !generic.hasIndexSemantics();
 }
 
-/// All threads for one channel.
+/// All threads work on one channel.
 void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
@@ -344,7 +344,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   Indices indices(group.numLoops);
   delinearize(b, firstChannel, group.features, indices);
   SmallVector<Value> sums;
-  // The rows of the block are adjacent on the chip.
+  // The rows of the block are adjacent in shared memory.
   if (readsOnChip(group.reduction)) {
     isLinear = true;
     sums = emitSums(
@@ -365,7 +365,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
          [&](OpBuilder &nested) { storeSlots(nested, totals, zero); });
 }
 
-/// A warp for each channel.
+/// Each warp works on one channel.
 void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Value stride = index.constant(CudaChip::kWarpSize);
@@ -414,7 +414,7 @@ OnePass::Columns OnePass::getColumns(OpBuilder &b, const Kernel &kernel) const {
   return {grid, slot, channel, isActive};
 }
 
-/// Threads beside each other for columns of channels.
+/// Adjacent threads work on adjacent columns of channels.
 void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   IndexBuilder index = at(b);
   Columns columns = getColumns(b, kernel);
@@ -438,14 +438,14 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
                 });
 }
 
-/// Emits the kernel for data that are aligned as its copies need; alignments
-/// not known yet are tested at run time, and two passes run for others.
+/// Emits the kernel for data with the alignment that its copies need. Unknown
+/// alignments are tested at run time; two passes run for other data.
 static LogicalResult emitAligned(OpBuilder &b, const ScheduledGroup &group,
                                  const OnePassLayout &layout,
                                  const GpuSchedule &schedule,
                                  const CudaChip &chip, DeviceBuffers &buffers) {
   SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
-  // Data with gaps are read element by element, wherever they start.
+  // Data with gaps are read element by element at any alignment.
   bool isDense = llvm::all_of(generics, [](linalg::GenericOp generic) {
     return llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
       auto type = dyn_cast<MemRefType>(operand.get().getType());

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every block of a cluster adds the slots of all blocks, in an order that the
-// schedule determines, and computes the per-channel results of the tile, which
-// its elements then read from shared memory. The first block of the cluster
+// schedule determines, and computes the per-channel results of the tile. Its
+// elements then read them from shared memory. The first block of the cluster
 // stores them.
 //
 //===----------------------------------------------------------------------===//

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How the operands of `one_pass` get into shared memory, and how they lie
-// there.
+// How `one_pass` copies its operands to shared memory, and how it lays them
+// out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Hint to the wait for a copy: how long a thread may sleep before it looks
+/// A hint for waiting for a copy: how long a thread may sleep before it checks
 /// again, in ns.
 static constexpr int64_t kWaitHint = 10'000'000;
-/// Most segments of a row, by the least number that would do.
+/// The most segments of a row, relative to the least possible number.
 static constexpr int64_t kMostSegments = 4;
 
 OnePass::Copy OnePass::chooseCopy() const {
@@ -45,7 +45,7 @@ OnePass::Copy OnePass::chooseCopy() const {
     LDBG() << "copies of single elements: expected runs of whole 16 bytes";
     return Copy::Elements;
   }
-  // Short runs would keep one thread busy for long.
+  // Copying many short runs would keep one thread busy for long.
   bool isShort = layout.channelsInnermost && tile < layout.channels;
   return isShort ? Copy::AsyncPieces : Copy::Bulk;
 }
@@ -161,7 +161,7 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   }
   int64_t pieces = rowsOfBlock * planned.segmentsOfRow * planned.segmentPieces;
   int64_t steps = llvm::divideCeil(pieces, planned.stepPieces);
-  // A stage has a segment at least.
+  // A stage has at least one segment.
   planned.steps = llvm::PowerOf2Ceil(
       std::max(llvm::divideCeil(steps, kMostStages),
                llvm::divideCeil(planned.segmentPieces, planned.stepPieces)));
@@ -202,7 +202,7 @@ void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
                                     constant(nested, arrivals),
                                     constant(nested, stage), Value());
     // Copies arrive at the mbarriers through another proxy. A fence of
-    // mbarrier.init alone would order only accesses of the cluster's threads.
+    // mbarrier.init would order only accesses by the cluster's threads.
     NVVM::FenceProxyOp::create(
         nested, loc,
         NVVM::ProxyKindAttr::get(nested.getContext(),
@@ -225,8 +225,8 @@ Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
 }
 
 void OnePass::awaitStage(OpBuilder &b, Value stage) const {
-  // Upstream's op waits in a loop whose branches are uniform, but lanes may
-  // differ: the wait of one can end before that of another.
+  // Upstream's op waits in a loop with uniform branches, but lanes may differ:
+  // one lane's wait can end before another's.
   Value arrival = getMbarrier(b, stage);
   Value parity = arith::ConstantIntOp::create(b, loc, 0, /*width=*/32);
   Value hint = arith::ConstantIntOp::create(b, loc, kWaitHint, /*width=*/32);
@@ -282,7 +282,7 @@ void OnePass::emitRunCopies(OpBuilder &b) const {
 }
 
 void OnePass::emitRowCopies(OpBuilder &b) const {
-  // Addresses are advanced from copy to copy: the thread that begins them
+  // Advance addresses from copy to copy, so that the thread that begins them
   // computes nothing else meanwhile.
   unsigned numOperands = layout.operands.size();
   SmallVector<Value> first; // by operand: from and to
@@ -308,8 +308,8 @@ void OnePass::emitRowCopies(OpBuilder &b) const {
       next.push_back(index.add(from, bytes));
       next.push_back(index.add(to, bytes));
     }
-    // A stage has a segment at least, so that the next is of the same stage or
-    // of the one after it.
+    // A stage has at least one segment, so the next segment is of the same
+    // stage or of the next one.
     Value piecesOfStage = number(nested, stages.steps * stages.stepPieces);
     Value nextPiece = index.add(piece, number(nested, stages.segmentPieces));
     Value isNext =
@@ -359,7 +359,7 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
     }
   });
   // Addresses and sizes are the same in all lanes, and `elect.sync` tells ptxas
-  // that one of them copies: with a test of the thread's number it would add a
+  // that only one lane copies. For a test of the thread's number it would add a
   // loop over the lanes to each copy.
   Value isFirstWarp = index.compare(arith::CmpIPredicate::ult, kernel.thread,
                                     index.constant(CudaChip::kWarpSize));
@@ -431,7 +431,7 @@ void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
       [&](OpBuilder &nested, Location, Value stage, ValueRange) {
         Segments copied = getSegmentsOfStage(nested, stage);
         for (auto [i, operand] : llvm::enumerate(layout.operands)) {
-          // Upstream's op counts the bits of i1, which has a byte in memory.
+          // Upstream's op counts bits of i1, but each takes a byte in memory.
           Value source = castToStorage(nested, loc, operand);
           Value copy = castToStorage(nested, loc, copies[i]);
           int64_t elements = CudaChip::kCopyBytes / layout.widths[i];

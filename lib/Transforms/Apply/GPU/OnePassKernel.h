@@ -36,27 +36,27 @@ private:
 
   // Copies (OnePassCopies.cpp).
   Copy chooseCopy() const;
-  /// Bytes of a run of memory that belongs to a row of a tile.
+  /// Bytes of the run of memory of a row of a tile.
   int64_t getRunBytes(unsigned operand) const {
     return tile * layout.length * layout.widths[operand];
   }
   /// Views of shared memory for the operands.
   void createViews(OpBuilder &b);
-  /// The data of a block come in *stages*, each with an mbarrier, so that the
+  /// The data of a block arrive in *stages*, each with an mbarrier, so that the
   /// first pieces are added up while the rest is on its way. They are copied in
-  /// segments: a row of the tile, or one of the equal parts of a long row. In a
-  /// step, each thread takes a piece. A stage has the segments that its steps
-  /// need and that no stage before it has.
+  /// segments: rows of the tile, or equal parts of long rows. In a step, each
+  /// thread takes a piece. A stage has the segments that its steps need and
+  /// that no earlier stage has.
   struct Stages {
-    int64_t count = 0;         // 0: the threads have waited for all data
+    int64_t count = 0;         // 0 if the threads have waited for all data
     int64_t steps = 1;         // of a stage: a power of 2
     int64_t stepPieces = 1;    // of all threads
     int64_t segmentPieces = 1; // of a segment
     int64_t segmentsOfRow = 1;
   };
   Stages planStages(Copy copy) const;
-  /// The least number of parts of a row that take a step at most, 1 if a row
-  /// has no such parts.
+  /// The least number of equal parts of a row that take at most one step each;
+  /// 1 if a row has no such parts.
   int64_t countSegmentsOfRow(int64_t stepPieces) const;
   /// Adjacent segments of the block.
   struct Segments {
@@ -75,21 +75,20 @@ private:
   bool comesInStages() const override { return stages.count > 1; }
   void awaitStep(OpBuilder &b, Value step) const override;
   void awaitStep(OpBuilder &b, Value chunk, int64_t step) const override;
-  /// A copy of adjacent bytes, and the mbarrier that it arrives at: addresses.
+  /// The addresses of a copy of adjacent bytes, and of its mbarrier.
   struct BulkCopy {
     Value from, to, bytes, arrival;
   };
   void emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const;
   /// The address of the block's first element of an operand.
   Value getFirstAddress(OpBuilder &b, unsigned operand) const;
-  /// The copies of the one thread that begins them, stage by stage: of segments
-  /// of rows, and, where a tile has all channels, of the rows of a stage, which
-  /// are one run.
+  /// Emits the copies, which one thread begins stage by stage: segments of rows
+  /// or, if a tile has all channels, the rows of a stage, as they are one run.
   void emitRowCopies(OpBuilder &b) const;
   void emitRunCopies(OpBuilder &b) const;
   void emitBulkCopies(OpBuilder &b, const Kernel &kernel);
-  /// Calls `copy` for each piece of `elements` of the thread in the rows
-  /// `copied`, of operand `i`.
+  /// Calls `copy` for each piece of `elements` that the thread has in the rows
+  /// `copied` of operand `i`.
   using CopyPiece =
       function_ref<void(OpBuilder &, const Indices &to, const Indices &from)>;
   void forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
@@ -98,28 +97,27 @@ private:
   void emitAsyncPieces(OpBuilder &b, const Kernel &kernel);
   void emitElementCopies(OpBuilder &b, const Kernel &kernel);
 
-  /// `memref`'s first byte, as an integer.
+  /// The address of `memref`'s first byte, as an integer.
   Value getAddress(OpBuilder &b, Value memref) const;
   Type getPointerType(OpBuilder &b, NVVM::NVVMMemorySpace space) const;
   Value toPointer(OpBuilder &b, Value address,
                   NVVM::NVVMMemorySpace space) const;
 
   void emitKernel(OpBuilder &b, const Kernel &kernel);
-  /// The rows of the block: as many as those of the others of its cluster, or
-  /// one more.
+  /// Sets the rows of the block: as many as other blocks of its cluster have,
+  /// or one more.
   void takeRows(OpBuilder &b);
-  /// The threads of a block for the columns of a tile whose channels are
-  /// innermost.
+  /// The threads of a block for the columns of a tile with innermost channels.
   struct Columns {
     ThreadGrid grid;
     Value slot, channel; // of the first lane
     Value isActive;      // whether a thread has a column
   };
   Columns getColumns(OpBuilder &b, const Kernel &kernel) const;
-  /// The sums of this block, stored to the slots.
+  /// Adds up the sums of this block and stores them to the slots.
   void emitSumsOfBlock(OpBuilder &b, const Kernel &kernel);
-  /// Whether the data of `generic` are on chip, and it reads nothing else that
-  /// depends on the loops that are summed over.
+  /// Whether the data of `generic` are on chip and nothing else that it reads
+  /// depends on reduced loops.
   bool readsOnChip(linalg::GenericOp generic) const;
   void emitSumsOfChannel(OpBuilder &b, const Kernel &kernel);
   void emitSumsOfChannels(OpBuilder &b, const Kernel &kernel);
@@ -130,7 +128,7 @@ private:
   void planChannels();
   /// Takes the buffers of the plan.
   void createChannels(OpBuilder &b, ValueRange shared);
-  /// From here on, results are read in shared memory.
+  /// Makes later code read results from shared memory.
   void readResultsOnChip(OpBuilder &b);
   bool isResult(Value memref) const;
   /// Stores the sums of the block to a slot.
@@ -139,21 +137,21 @@ private:
   Value countSlots(OpBuilder &b) const;
   /// The sums in a slot of block `block` of the cluster.
   SmallVector<Value> loadSlot(OpBuilder &b, Value slot, Value block) const;
-  /// The sums of a slot in all blocks, each of `parts` adjacent threads of a
-  /// warp, a power of 2, with every `parts`-th block from `part` on.
+  /// The sums of a slot over all blocks. `parts` adjacent threads of a warp, a
+  /// power of 2, share them; each adds every `parts`-th block from `part` on.
   SmallVector<Value> addSlots(OpBuilder &b, Value slot, Value part,
                               int64_t parts) const;
-  /// The indices of the channel in a slot, null in the other loops.
+  /// The indices of the channel in a slot; null for the other loops.
   Indices getChannel(OpBuilder &b, Value slot) const;
   /// Loads the inputs of the channel whose results the thread computes.
   void loadChannels(OpBuilder &b, const Kernel &kernel);
   /// Loads the per-channel operands of the elements that a thread computes, if
-  /// they are the same for all of them.
+  /// all these elements share them.
   void keepOperands(OpBuilder &b, const Kernel &kernel);
   /// Adds the slots of all blocks, and computes the results of the tile.
   void finishChannels(OpBuilder &b, const Kernel &kernel);
   void finishChannel(OpBuilder &b, Value slot, ValueRange totals);
-  /// Stores the results of the tile, by the first block of a cluster.
+  /// Makes the first block of a cluster store the results of the tile.
   void storeChannels(OpBuilder &b, const Kernel &kernel) const;
   /// The two halves of a barrier of the cluster. Memory is ordered unless the
   /// arrival `isRelaxed`.
@@ -167,8 +165,8 @@ private:
   void emitElementsOfColumns(OpBuilder &b, const Kernel &kernel);
   void emitElementwise(OpBuilder &b, const Kernel &kernel);
 
-  /// A value for each channel of the tile, in shared memory. Those of a type
-  /// share a buffer, and so the registers of its address.
+  /// A value for each channel of the tile, in shared memory. Arrays of one type
+  /// share a buffer, and so the registers for its address.
   struct ChannelArray {
     Type type;
     int64_t offset; // of its first element in the buffer

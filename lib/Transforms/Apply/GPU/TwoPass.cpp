@@ -8,7 +8,7 @@
 //
 // One kernel adds up slices of every channel, one finishes the sums and
 // computes the per-channel results, and one computes the elements. Neither the
-// number of slices nor the order in which they are added depends on the device.
+// number of slices nor their order of addition depends on the device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,17 +25,17 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Most bytes for the sums that meet in static shared memory, of which a block
-/// has 48 KB.
+/// The most bytes of sums that a block exchanges in its 48 KB of static shared
+/// memory.
 static constexpr int64_t kMostScratchBytes = 40 << 10;
-/// Threads of a block that finishes, at least.
+/// The least number of threads of a block that finishes.
 static constexpr int64_t kFinishThreads = 128;
-/// Channels of such a block, at least: the sums of 8 channels in f32 are a
-/// sector of memory.
+/// The least number of channels of such a block: the sums of 8 channels in f32
+/// are a sector of memory.
 static constexpr int64_t kLeastFinishColumns = 8;
-/// Most threads that share the slices of a channel.
+/// The most threads that share the slices of a channel.
 static constexpr int64_t kMostFinishRows = 64;
-/// Slices whose sums a thread loads before it adds the first.
+/// How many slices' sums a thread loads before it adds the first.
 static constexpr int64_t kSlicesAtOnce = 8;
 
 void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
@@ -45,7 +45,7 @@ void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
   Value isWhole = index.compare(arith::CmpIPredicate::eq,
                                 index.rem(sizes[inner], index.constant(lanes)),
                                 index.constant(0));
-  // One gather for all lanes is not worth vectors elsewhere.
+  // Vectors elsewhere do not make up for one gather of all lanes.
   for (linalg::GenericOp generic : generics)
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
@@ -74,8 +74,8 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value slices) {
 
 Value TwoPass::countSlices(OpBuilder &b, const Work &work) {
   IndexBuilder index = at(b);
-  // Enough blocks for the device, but not a few more, which would run on their
-  // own after all others; and none with less than one chunk to add.
+  // Enough blocks for the device, but not a few more, which would run after all
+  // others; and each block has at least one chunk to add.
   Value wanted = index.div(index.constant(schedule.sumBlocks),
                            index.max(work.tiles, index.constant(1)));
   Value most = index.ceilDiv(
@@ -270,8 +270,8 @@ SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
     SmallVector<SmallVector<Value>> addends;
     for (int64_t i : llvm::seq(atOnce)) {
       Value slice = inside.add(first, inside.constant(i * rows));
-      // The first slice instead of one past the last: no load is guarded,
-      // so none waits for another.
+      // Load the first slice instead of one past the last: without guards, no
+      // load waits for another.
       Value isSlice =
           inside.compare(arith::CmpIPredicate::ult, slice, partials.slices);
       if (isOneStep && (i + 1) * rows <= *known)
@@ -408,7 +408,7 @@ void TwoPass::emit(OpBuilder &b) {
       emitElementwise(nested, generic, lanes);
     });
   }
-  // Kernels overlap only if no other call is between their launches.
+  // Kernels overlap only if their launches have no other call in between.
   for (Value memref : partials.memrefs)
     buffers.free(b, memref);
 }

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads beside each other compute adjacent elements. Where these are no
-// vectors, each thread has elements of one channel, if rows are long or their
-// channels few.
+// Adjacent threads compute adjacent elements. Without vectors, each thread has
+// elements of one channel if rows are long or have few channels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +18,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Elements of a row for each thread of a block, at least, if it takes one row.
+/// The least number of elements per thread for a block to take one row.
 static constexpr int64_t kLeastRowThreads = 2;
-/// Chunks of a thread that computes elements of one channel, at most.
+/// The most chunks of a thread that computes elements of one channel.
 static constexpr int64_t kMostRowChunks = 2;
 
 Value TwoPass::getNumberFromEnd(OpBuilder &b, const Kernel &kernel,

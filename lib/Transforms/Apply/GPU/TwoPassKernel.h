@@ -28,9 +28,8 @@ public:
 private:
   using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
 
-  /// Emits `body` for vectors where `generics` can be read in vectors, else for
-  /// single elements; sizes and alignments not known yet are tested at run
-  /// time.
+  /// Emits `body` for vectors if `generics` can be read in vectors, else for
+  /// single elements. Unknown sizes and alignments are tested at run time.
   void emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                    LanesBody body);
 
@@ -40,20 +39,20 @@ private:
     Value slices;
   };
   Partials createPartials(OpBuilder &b, Value slices);
-  /// The work of the blocks that add up.
+  /// The work of the blocks that add up slices.
   struct Work {
-    Value tiles;           // of channels, each a block's at a time
+    Value tiles;           // of channels; a block takes one at a time
     Value elements;        // of a channel
-    Value elementsOfBlock; // those of a channel that a block takes at a time
+    Value elementsOfBlock; // of a channel, in a block at a time
   };
   /// The number of slices that `work` is cut into, per tile.
   Value countSlices(OpBuilder &b, const Work &work);
-  /// The pieces of slices. They alternate, so that all blocks move through
-  /// memory together, towards its end. Where that would take too many
-  /// registers, each is contiguous: if their number is known at run time only,
-  /// and for sums of 64 bits in several loops.
+  /// The pieces of slices. Slices alternate, so that all blocks move together
+  /// towards the end of memory. If that would take too many registers, slices
+  /// are contiguous: if their number is known only at run time, and for 64-bit
+  /// sums in several loops.
   struct Slicing {
-    int64_t width; // threads beside each other
+    int64_t width; // adjacent threads
     Value stride;  // of a walk
     Value pieces;  // of all slices
     Value length;  // of a contiguous slice
@@ -70,10 +69,11 @@ private:
                      const Walk &walk, Value stride) const;
   ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
                         Value thread) const;
-  /// Threads beside each other in a channel.
+  /// Emits sums with adjacent threads in one channel.
   void emitChannelSums(OpBuilder &b, const Partials &partials, int64_t lanes);
 
-  /// The columns of a row, each of `lanes` channels, in tiles of a block.
+  /// The columns of a row, `lanes` channels each, divided into tiles for
+  /// blocks.
   struct ColumnTiles {
     int64_t rows, columns;               // of threads
     SmallVector<unsigned> outerFeatures; // features other than `inner`
@@ -84,15 +84,16 @@ private:
   };
   ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
                           int64_t lanes);
-  /// Threads beside each other in different channels.
+  /// Emits sums with adjacent threads in different channels.
   void emitColumnSums(OpBuilder &b, const Partials &partials, int64_t lanes);
-  /// The kernel: the sums of a slice of the pieces of each column of a tile.
+  /// Emits the kernel that adds up a slice of the pieces of each column of a
+  /// tile.
   void emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
                       const Partials &partials, const ColumnTiles &tiles,
                       int64_t lanes);
 
-  /// The threads of a block of the kernel that finishes: a column for each
-  /// channel, whose rows share its slices.
+  /// The threads of a block of the kernel that finishes: a column of threads
+  /// for each channel shares its slices.
   struct FinishGrid {
     int64_t rows, columns;
   };
@@ -101,31 +102,32 @@ private:
   SmallVector<Value> addSlices(OpBuilder &b, const Partials &partials,
                                int64_t rows, Value row, Value channel) const;
   void emitFinish(OpBuilder &b, const Partials &partials);
-  /// The kernel: the totals of a tile of channels, and their results.
+  /// Emits the kernel that computes the totals of a tile of channels and their
+  /// results.
   void emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                         const Partials &partials, const FinishGrid &grid);
 
   // Elements (TwoPassElements.cpp).
-  /// A kernel that computes the elements of `generic`.
+  /// Emits a kernel that computes the elements of `generic`.
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
-  /// The number of a block, of `blocks`, from the end: that of the data is
-  /// still in the cache.
+  /// The number of a block, counted from the end of `blocks`: the end of the
+  /// data is still in the cache.
   Value getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
                          Value blocks) const;
-  /// Whether a block computes elements of one row. Without vectors, the walk
-  /// from one channel to the next would take more time than memory does.
+  /// Whether a block computes elements of one row. Without vectors, walking
+  /// from one channel to the next would take longer than the memory accesses.
   bool takesRows(int64_t lanes) const;
-  /// As emitElementwise, a part of a row in each block.
+  /// Like emitElementwise, with a part of a row in each block.
   void emitRows(OpBuilder &b, linalg::GenericOp generic);
   /// Whether a thread computes elements of one innermost channel, for the same
   /// reason.
   bool takesColumns(int64_t lanes) const;
-  /// As emitElementwise, rows of threads in each block, one of which has an
-  /// element of each channel.
+  /// Like emitElementwise, with rows of threads in each block; a row of threads
+  /// has an element of each channel.
   void emitColumns(OpBuilder &b, linalg::GenericOp generic);
 
-  /// Whether a kernel lets the blocks of the next one start. The last one does
-  /// not: those of other programs could then run while the group does.
+  /// Whether a kernel lets the blocks of the next one start. The last kernel
+  /// does not, as kernels of other programs could then run during the group.
   bool overlaps;
 };
 
