@@ -160,8 +160,9 @@ void Program::Frame::readArray(size_t i, nb::handle object) {
   setData(i);
 }
 
-/// The value of `object` in two's complement; the signed and the unsigned range
-/// of the type are both allowed.
+/// The value of `object` in two's complement. It may be in the signed or in the
+/// unsigned range of a type of up to 32 bits, and in the signed range of 64
+/// bits.
 static int64_t readInteger(const std::string &name, Dtype dtype,
                            nb::handle object) {
   nb::object index = nb::steal(PyNumber_Index(object.ptr()));
