@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the sizes of files and functions and the libraries of the stages.
 
+* The header of a C++ file is one line, which clang-format may have broken.
 * No C++ or Python file has more than 600 lines.
 * No function of C++ has more than 80 lines after its opening brace, which is
   what clang-tidy's readability-function-size counts.
@@ -54,6 +55,7 @@ PUBLIC_HEADERS = {
     "Transforms": {"Dialect", "Transforms", "Runtime"},
     "Compiler": {"Dialect", "Transforms", "Compiler", "Runtime", "InitAll.h"},
     "Runtime": {"Runtime"},
+    "python": {"Runtime"},
 }
 SHARED_HEADERS = {
     "include/BNGrad/Dialect/ScheduleKind.h",
@@ -61,11 +63,13 @@ SHARED_HEADERS = {
     "lib/Compiler/Library/CacheEntry.h",
     "lib/Compiler/Library/CompilerLibrary.h",
     "lib/Compiler/Library/MemoryFile.h",
+    "lib/Runtime/ForkLock.h",
     "lib/Runtime/Kernels/InstructionSet.h",
     "lib/Runtime/Kernels/InstructionSets.def",
+    "lib/Runtime/Operands.h",
     "lib/Transforms/Schedule/SizeRules.h",
 }
-INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.MULTILINE)
 
 # Neither CUDA nor MPI can be used in the child of a fork. Each function of lib/Compiler/Library is a Compilation,
 # for whose end fork() waits.
@@ -86,6 +90,16 @@ def check_sizes(root: Path, files: list[str]) -> list[str]:
             lines = len((root / file).read_text().splitlines())
             if lines > MOST_LINES:
                 errors.append(f"{file}: expected at most {MOST_LINES} lines, got {lines}")
+    return errors
+
+
+def check_banners(root: Path, files: list[str]) -> list[str]:
+    errors = []
+    for file in files:
+        if file.endswith((".c", ".cpp", ".def", ".h", ".td")):
+            line = (root / file).read_text().split("\n", 1)[0]
+            if line.startswith(("//===-", "/*===-")) and not line.endswith(("===//", "===*\\")):
+                errors.append(f"{file}:1: expected a header of one line, got '{line}'")
     return errors
 
 
@@ -178,7 +192,7 @@ def check_stages(root: Path, files: list[str]) -> list[str]:
 
 def find_header(root: Path, file: str, name: str) -> str:
     """The path of a header that a file includes, from the root; empty: it is none of ours."""
-    for folder in (Path(file).parent, Path("lib/Transforms"), Path("include")):
+    for folder in (Path(file).parent, Path("lib/Transforms"), Path("lib"), Path("include")):
         path = Path(os.path.normpath(folder / name))
         if (root / path).is_file():
             return path.as_posix()
@@ -186,28 +200,31 @@ def find_header(root: Path, file: str, name: str) -> str:
 
 
 def check_include(file: str, header: str) -> str:
-    """The error of an include between files of ours; empty: there is none."""
-    _, folder, *rest = file.split("/")
+    """What was expected of an include between files of ours; empty: it is allowed."""
     if header in SHARED_HEADERS:
         return ""
     if file in SHARED_HEADERS:
         return "" if header.startswith("include/BNGrad/Runtime/") else "a header without MLIR"
+    parts = file.split("/")
+    folder = "/".join(parts[:2]) if parts[0] == "lib" else parts[0]
     if header.startswith("include/BNGrad/"):
-        return "" if header.split("/")[2] in PUBLIC_HEADERS[folder] else f"a header that lib/{folder} may include"
-    if not header.startswith(f"lib/{folder}/"):
+        is_public = header.split("/")[2] in PUBLIC_HEADERS[folder.removeprefix("lib/")]
+        return "" if is_public else f"a header that {folder} may include"
+    if not header.startswith(f"{folder}/"):
         return "a header of the same folder, or one made for both"
-    stage, other = rest[0], header.split("/")[2]
-    if folder == "Transforms" and {stage, other} <= set(STAGES) and STAGES.index(other) > STAGES.index(stage):
+    stage, other = parts[2], header.split("/")[2]
+    if folder == "lib/Transforms" and {stage, other} <= set(STAGES) and STAGES.index(other) > STAGES.index(stage):
         return "a header of an earlier stage"
     return ""
 
 
 def check_includes(root: Path, files: list[str]) -> list[str]:
     errors = []
+    folders = {file.split("/")[1] for file in files if file.startswith("lib/") and file.count("/") > 1}
+    errors += [f"lib/{folder}: expected one of {', '.join(PUBLIC_HEADERS)}" for folder in sorted(folders - {*PUBLIC_HEADERS})]
     for file in files:
-        if not file.endswith((".cpp", ".h", ".c", ".def")):
-            continue
-        if file not in SHARED_HEADERS and not (file.startswith("lib/") and file.split("/")[1] in PUBLIC_HEADERS):
+        folder = file.split("/")[1] if file.startswith("lib/") else "python" if file.startswith("python/src/") else ""
+        if not file.endswith((".cpp", ".h", ".c", ".def")) or not (file in SHARED_HEADERS or folder in PUBLIC_HEADERS):
             continue
         text = (root / file).read_text()
         for match in INCLUDE.finditer(text):
@@ -227,7 +244,7 @@ def main() -> int:
                         default=Path(__file__).resolve().parent.parent)
     root = parser.parse_args().root
     files = list_files(root)
-    errors = check_sizes(root, files) + check_functions(root, files) + check_locks(root, files)
+    errors = check_banners(root, files) + check_sizes(root, files) + check_functions(root, files) + check_locks(root, files)
     errors += check_stages(root, files) + check_includes(root, files)
     for error in errors:
         print(error)

@@ -17,18 +17,19 @@ class Parameter(NamedTuple):
 
     def list_values(self) -> list[int]:
         """Some legal values, the default twice; most of them are small, so that small programs have several pieces."""
-        if self.form == "powers of 2":
+        if self.form == "powers_of_2":
             values = [1 << i for i in range(self.least.bit_length() - 1, self.most.bit_length())]
         elif self.form == "multiples":
             values = [self.least * factor for factor in (1, 2, 4, 8)]
         else:
-            values = [self.least, 1, 2, 3, 7, 16, 64]
+            # More channels of a block would not fit into the shared memory of a GPU.
+            values = [self.least, 1, 2, 3, 7, 16]
         return [self.default, *(value for value in values if self.least <= value <= self.most)]
 
 
 class Kind(NamedTuple):
-    """target: "cpu", "gpu", or "any" for `loops`. loops: what it takes, as in docs/schedules.md. Of the parameters, all
-    have integers but `fma`, which is not among them; kinds with parameters have it."""
+    """target: "cpu", "gpu", or "any" for `loops`. loops: a value of ScheduleLoops, such as "rows_of_channels". `parameters`
+    are the integer parameters; kinds that have any also have `fma`."""
 
     name: str
     target: str
@@ -37,7 +38,7 @@ class Kind(NamedTuple):
 
     def takes(self, layout: str) -> bool:
         """Whether it is one for [N, C, S], or `layout` "nhwc" for [N, C]."""
-        return self.loops == "any" or (self.loops == "[N, C]") == (layout == "nhwc")
+        return self.loops == "any" or (self.loops == "rows_of_channels") == (layout == "nhwc")
 
     def write(self, pick: Callable[[list], object]) -> str:
         """An attribute of this kind with the values that `pick` picks of lists."""

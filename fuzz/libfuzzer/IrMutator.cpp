@@ -513,12 +513,22 @@ bool IrMutator::changeAttribute(std::string &ir) {
 
 /// Values of a parameter: legal ones, its limits, and values beyond them.
 static Strings listValues(const mlir::bngrad::ParameterRange &range) {
-  Strings values = {"1", "2", "3", "8", "32", "100", "1024"};
+  using Form = mlir::bngrad::ParameterRange::Form;
+  std::vector<int64_t> values = {1, 2, 3, 8, 32, 100, 1024, 1 << 20, -1, 0};
+  if (range.form == Form::PowersOf2)
+    for (int64_t value = range.least; value <= range.most; value *= 2)
+      values.push_back(value);
+  if (range.form == Form::Multiples)
+    for (int64_t factor : {1, 2, 4, 8})
+      values.push_back(range.least * factor);
+  // Those beside the limits wrap around.
   for (int64_t value : {range.least, range.most})
-    for (int64_t offset : {-1, 0, 1})
-      values.push_back(std::to_string(static_cast<int64_t>(
-          static_cast<uint64_t>(value) + static_cast<uint64_t>(offset))));
-  return values;
+    for (uint64_t offset : {-1, 0, 1})
+      values.push_back(static_cast<int64_t>(value + offset));
+  Strings texts;
+  for (int64_t value : values)
+    texts.push_back(std::to_string(value));
+  return texts;
 }
 
 std::string IrMutator::makeSchedule(bool gpu) {

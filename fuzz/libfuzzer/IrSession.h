@@ -1,5 +1,4 @@
-//===- IrSession.h - IR through passes, many times in one process -*- C++
-//-*-===//
+//===- IrSession.h - IR through passes in one process --------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -61,8 +61,8 @@ public:
     return bytes;
   }
 
-  /// Reads a number. As many bytes follow its first byte as that has trailing
-  /// zeros.
+  /// Reads a number. The trailing zeros of its first byte are the number of
+  /// bytes that follow.
   uint64_t readNumber() {
     uint64_t first = readByte();
     if (first == 0)

@@ -95,9 +95,6 @@ ArrayRef<ScheduleParameter<CpuSchedule>> mlir::bngrad::getScheduleParameters() {
 
 template <>
 ArrayRef<ScheduleParameter<GpuSchedule>> mlir::bngrad::getScheduleParameters() {
-  constexpr int64_t kWarpSize = GpuSchedule::kWarpSize;
-  constexpr int64_t kMostThreads = GpuSchedule::kMostThreads;
-  constexpr int64_t kMostClusterBlocks = GpuSchedule::kMostClusterBlocks;
   static constexpr ScheduleParameter<GpuSchedule> kAll[] = {
 #define BNGRAD_GPU_PARAMETER(member, name, oldName, value, range, unit,        \
                              meaning)                                          \

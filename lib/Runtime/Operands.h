@@ -28,24 +28,6 @@ constexpr const char *getName(Part part) {
                                 : "the half elemt";
 }
 
-/// The tensors of all parts, in the order of the functions in C: outputs first.
-enum Operand {
-  GradInput,
-  GradScale,
-  GradOffset,
-  GradOutput,
-  Input,
-  Scale,
-  Mean,
-  Statistic, // variance or inv_std
-  Mask,
-  Sums,
-  kNumOperands
-};
-
-/// The number of gradients.
-inline constexpr int kNumOutputs = 3;
-
 enum class OperandShape {
   Data,     // the shape of input
   Channels, // the sizes of its feature dims
@@ -54,33 +36,48 @@ enum class OperandShape {
 
 enum class OperandUse : char { None, Input, Output };
 
+/// OPERAND(operand, name, shape, whole, reduce, elemt) for each tensor, in the
+/// order of the functions in C: outputs first. Statistic is variance or
+/// inv_std. As an output of the whole gradient, the sums pass between its
+/// steps; no caller passes them.
+// clang-format off
+#define BNGRAD_OPERANDS(OPERAND) \
+  OPERAND(GradInput,  "grad_input",  Data,     Output, None,   Output) \
+  OPERAND(GradScale,  "grad_scale",  Channels, Output, None,   None)   \
+  OPERAND(GradOffset, "grad_offset", Channels, Output, None,   None)   \
+  OPERAND(GradOutput, "grad_output", Data,     Input,  Input,  Input)  \
+  OPERAND(Input,      "input",       Data,     Input,  Input,  Input)  \
+  OPERAND(Scale,      "scale",       Channels, Input,  None,   Input)  \
+  OPERAND(Mean,       "mean",        Channels, Input,  Input,  Input)  \
+  OPERAND(Statistic,  "statistic",   Channels, Input,  None,   Input)  \
+  OPERAND(Mask,       "mask",        Data,     Input,  Input,  Input)  \
+  OPERAND(Sums,       "sums",        Sums,     Output, Output, Input)
+// clang-format on
+
+enum Operand {
+#define OPERAND(operand, ...) operand,
+  BNGRAD_OPERANDS(OPERAND)
+#undef OPERAND
+      kNumOperands
+};
+
+/// The number of gradients.
+inline constexpr int kNumOutputs = 3;
+
 struct OperandInfo {
   const char *name;
   OperandShape shape;
   OperandUse uses[3]; // by part
 };
 
-namespace detail {
-inline constexpr OperandUse kNone = OperandUse::None, kIn = OperandUse::Input,
-                            kOut = OperandUse::Output;
-} // namespace detail
-
-/// By operand. As an output of the whole gradient, the sums pass between its
-/// steps; no caller passes them.
-inline constexpr OperandInfo kOperands[kNumOperands] = {
-    // clang-format off: a table.
-    // name,         shape,                  uses by Whole, Reduce, Elemt
-    {"grad_input",  OperandShape::Data,     {detail::kOut, detail::kNone, detail::kOut}},
-    {"grad_scale",  OperandShape::Channels, {detail::kOut, detail::kNone, detail::kNone}},
-    {"grad_offset", OperandShape::Channels, {detail::kOut, detail::kNone, detail::kNone}},
-    {"grad_output", OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
-    {"input",       OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
-    {"scale",       OperandShape::Channels, {detail::kIn,  detail::kNone, detail::kIn}},
-    {"mean",        OperandShape::Channels, {detail::kIn,  detail::kIn,   detail::kIn}},
-    {"statistic",   OperandShape::Channels, {detail::kIn,  detail::kNone, detail::kIn}},
-    {"mask",        OperandShape::Data,     {detail::kIn,  detail::kIn,   detail::kIn}},
-    {"sums",        OperandShape::Sums,     {detail::kOut, detail::kOut,  detail::kIn}},
-    // clang-format on
+/// By operand.
+inline constexpr OperandInfo kOperands[] = {
+#define OPERAND(operand, name, shape, whole, reduce, elemt)                    \
+  {name,                                                                       \
+   OperandShape::shape,                                                        \
+   {OperandUse::whole, OperandUse::reduce, OperandUse::elemt}},
+    BNGRAD_OPERANDS(OPERAND)
+#undef OPERAND
 };
 
 /// Such as "grad_input".

@@ -1,5 +1,4 @@
-//===- Queries.cpp - kernels and their traffic --------------------*- C++
-//-*-===//
+//===- Queries.cpp - kernels and their traffic ----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

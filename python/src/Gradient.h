@@ -11,7 +11,7 @@
 
 #include "Array.h"
 
-#include "../../lib/Runtime/Operands.h"
+#include "Runtime/Operands.h"
 
 #include <string>
 

@@ -30,6 +30,22 @@ static StringRef getName(ScheduleTarget target) {
   llvm_unreachable("unknown target");
 }
 
+static StringRef getName(ScheduleLoops loops) {
+  switch (loops) {
+  case ScheduleLoops::Any:
+    return "any";
+  case ScheduleLoops::EndInReduced:
+    return "end_in_reduced";
+  case ScheduleLoops::ChannelRows:
+    return "channel_rows";
+  case ScheduleLoops::RowsOfChannels:
+    return "rows_of_channels";
+  case ScheduleLoops::OfKernels:
+    return "of_kernels";
+  }
+  llvm_unreachable("unknown loops");
+}
+
 static StringRef describe(ScheduleLoops loops) {
   switch (loops) {
   case ScheduleLoops::Any:
@@ -51,7 +67,7 @@ static StringRef getName(ParameterRange::Form form) {
   case ParameterRange::Form::Interval:
     return "interval";
   case ParameterRange::Form::PowersOf2:
-    return "powers of 2";
+    return "powers_of_2";
   case ParameterRange::Form::Multiples:
     return "multiples";
   }
@@ -90,7 +106,7 @@ static void printJson(raw_ostream &os) {
     kinds.push_back(
         json::Object{{"name", info.name},
                      {"target", getName(info.target)},
-                     {"loops", describe(info.loops)},
+                     {"loops", getName(info.loops)},
                      {"parameters", json::Array(getParameterNames(info.kind))},
                      {"summary", info.summary}});
   os << formatv("{0:2}\n",

@@ -1,4 +1,4 @@
-//===- PatternsTest.cpp - patterns in a pass of another compiler -*- C++ -*-==//
+//===- PatternsTest.cpp - patterns in a pass of another compiler ----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -39,7 +39,7 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
     of each role. CONTRIBUTING.md lists the files of a new op.
   }];
   let methods = [
-    StaticInterfaceMethod<"Roles of the operands in ODS order, absent ones too.",
+    StaticInterfaceMethod<"Roles of the operands in ODS order, including absent ones.",
         "::llvm::ArrayRef<::mlir::bngrad::Role>", "getOperandRoles">,
     StaticInterfaceMethod<"Roles of the results.",
         "::llvm::ArrayRef<::mlir::bngrad::Role>", "getResultRoles">,

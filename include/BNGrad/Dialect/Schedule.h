@@ -30,7 +30,7 @@ namespace mlir::bngrad {
 /// The most shares of a parallel loop. Each may have its own tables.
 inline constexpr int64_t kMostThreads = 4096;
 
-/// The most shares of a loop whose number of shares is that of the threads.
+/// The most shares of a loop that has one share for each thread of a call.
 inline constexpr int64_t kMostPoolThreads = 64;
 
 /// Parameters of the kinds for CPUs, which Schedules.def describes.

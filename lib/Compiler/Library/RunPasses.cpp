@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The flag of bngrad-opt that is no pass and that passes may need.
+/// A flag of bngrad-opt that is not a pass, but that passes may need.
 static constexpr StringLiteral kAllowUnregistered =
     "--allow-unregistered-dialect";
 
@@ -74,7 +74,8 @@ static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
 /// The module after passes on it.
 static FailureOr<std::string> run(StringRef text, const char *pipeline,
                                   ArrayRef<StringRef> flags, Source &source) {
-  // All compilations together: fork() waits for them.
+  // Once for all compilations. fork() waits for these, so its child never finds
+  // the lock taken.
   static std::once_flag isRegistered;
   std::call_once(isRegistered, [] { mlir::bngrad::registerAllPasses(); });
   PassManager pm(source.getContext(), ModuleOp::getOperationName(),

@@ -106,7 +106,8 @@ int32_t mlir::bngrad::runAndTake(
     isGood = succeeded(result);
     text = isGood ? std::move(*result) : source.takeDiagnostics();
   }
-  // Outside of the compilation, as another thread may wait for that in fork().
+  // After the compilation: the function may block on a thread that waits in
+  // fork() for its end.
   take.function(take.context, text.data(), text.size());
   return isGood ? 0 : 1;
 }

@@ -1,5 +1,4 @@
-//===- Description.h - how a gradient is computed, as text ----- -*- C++
-//-*-===//
+//===- Description.h - how a gradient is computed, as text ---- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

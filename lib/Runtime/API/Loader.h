@@ -1,4 +1,4 @@
-//===- Loader.h - loads shared libraries ----------------------- -*- C++ -*-==//
+//===- Loader.h - loads shared libraries ---------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

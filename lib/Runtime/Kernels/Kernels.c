@@ -1,5 +1,4 @@
-/*===- Kernels.c - tables of the ready kernels
-------------------------------===*\
+/*===- Kernels.c - tables of the ready kernels ---------------------------===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.

@@ -74,7 +74,7 @@ static FailureOr<bool> applyToGroup(RewriterBase &rewriter,
     return false;
   }
   mergeLoops(rewriter, group);
-  if (schedule.getKind() == ScheduleKind::Loops)
+  if (!isCpuKind(schedule.getKind()))
     return false;
   return succeeded(emitVectorLoops(rewriter, group, schedule, reason));
 }
@@ -94,7 +94,7 @@ static LogicalResult applySchedule(RewriterBase &rewriter, GroupMembers members,
       return success();
     members = group->getMembers();
   }
-  if (schedule.getKind() != ScheduleKind::Loops)
+  if (getInfo(schedule.getKind()).target != ScheduleTarget::Any)
     emitMissed(members.front(), (isGpuKind(schedule.getKind())
                                      ? "loops of the host instead of kernels: "
                                      : "scalar loops instead of vectors: ") +

@@ -32,9 +32,8 @@ static bool isPlain(AffineExpr expr) {
 }
 
 namespace {
-/// Numbers of type index from the least to the greatest. An i1 says that
-/// neither they nor those from which they were computed exceed kMostElements;
-/// otherwise they are unknown.
+/// Bounds of type index. The i1 is true if they, and all bounds that they were
+/// computed from, are at most kMostElements; otherwise the range is unknown.
 struct IndexRange {
   Value least, greatest, isKnown;
 };
@@ -119,7 +118,7 @@ IndexRange IndexingMapChecks::multiply(const IndexRange &range,
                                        int64_t factor) {
   if (factor == 0)
     return toRange(0);
-  // Of the least integer, too, which has no positive counterpart.
+  // Also correct for the least integer, whose negation overflows.
   uint64_t magnitude = factor < 0 ? -static_cast<uint64_t>(factor) : factor;
   IndexRange limited =
       limit(range, static_cast<int64_t>(kMostElements / magnitude));
@@ -151,7 +150,7 @@ std::optional<IndexRange> IndexingMapChecks::divide(const IndexRange &range,
   IndexRange quotients = applyTo(number.floorDiv(divisor));
   if (expr.getKind() == AffineExprKind::FloorDiv)
     return quotients;
-  // Remainders of different quotients are all.
+  // If the quotient varies, every remainder is possible.
   IndexRange remainders = applyTo(number % divisor);
   Value isOne = compare(CmpIPredicate::eq, quotients.least, quotients.greatest);
   return IndexRange{
@@ -195,7 +194,7 @@ std::optional<IndexRange> IndexingMapChecks::findRange(AffineExpr expr) {
 
 void IndexingMapChecks::verify(CmpIPredicate predicate, Value actual,
                                Value expected, const Twine &message) {
-  // Whatever the sizes are, no index is wrong where there is none.
+  // An op without iterations has no wrong index.
   actual = select(isEmpty, expected, actual);
   Value holds = arith::CmpIOp::create(b, loc, predicate, actual, expected);
   cf::AssertOp::create(b, loc, holds, message.str());

@@ -143,7 +143,7 @@ private:
 };
 } // namespace
 
-/// The product without a sign; the greatest number if it is more.
+/// The unsigned product, saturated.
 Value SizeChecks::multiply(Value product, Value size) {
   auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
   Value fits = compare(CmpIPredicate::eq, next.getHigh(), constant(0));
@@ -415,7 +415,7 @@ void SizeChecks::check(memref::CollapseShapeOp op) {
     Value expected = source.getStrides()[group.back()];
     for (int64_t dim : llvm::reverse(group)) {
       Value size = sizeOf(op.getSrc(), dim), stride = source.getStrides()[dim];
-      // That of a dim with one element is not used.
+      // The stride of a dim with one element is not used.
       Value isUnit = compare(CmpIPredicate::eq, size, constant(1));
       if (dim != group.back())
         verifyEqual(select(isUnit, expected, stride), expected,
@@ -552,7 +552,7 @@ void SizeChecks::check(VectorTransferOpInterface op) {
       isChecked = hasMask || !op.isDimInBounds(i);
     }
     if (isChecked) {
-      // Upstream computes the mask of what is there with 32 bits.
+      // Upstream computes the mask of the elements in bounds in 32 bits.
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       std::string name = "index of dim " + std::to_string(dim);
       verifyNotNegative(index, name);

@@ -8,7 +8,7 @@
 
 #include "Plan.h"
 
-#include "../../../lib/Runtime/ForkLock.h"
+#include "Runtime/ForkLock.h"
 #include "../ProcessHandle.h"
 #include "Threads.h"
 

@@ -9,7 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_JAX_PLAN_H
 #define BNGRAD_PYTHON_SRC_JAX_PLAN_H
 
-#include "../../../lib/Runtime/Operands.h"
+#include "Runtime/Operands.h"
 
 #include <cstddef>
 #include <memory>

@@ -1,4 +1,4 @@
-//===- Plan.h - descriptors of the C library, kept for later calls -*- C++ -*-//
+//===- Plan.h - descriptors of the C library, kept ------------ -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,7 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 #define BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 
-#include "../../../lib/Runtime/Operands.h"
+#include "Runtime/Operands.h"
 #include "Shim.h"
 
 namespace bngrad::torch {

@@ -25,10 +25,10 @@ X86 = {
     "x86-64-v3": (256, True, "fma"),
     "x86-64": (128, False, "sse2"),
 }
-CASES = {  # shape and feature dim, by the loops of the schedule
-    "[..., S]": ((4, 3, 9000), 1),
-    "[N, C, S], [C, S]": ((5, 40, 49), 1),
-    "[N, C]": ((333, 37), 1),
+CASES = {  # shapes and feature dims, by the loops of the schedule
+    "end_in_reduced": [((3, 9, 1000), 1), ((4, 3, 9000), 1)],
+    "channel_rows": [((5, 40, 49), 1)],
+    "rows_of_channels": [((333, 37), 1)],
 }
 EPSILON = 1e-3
 
@@ -56,10 +56,9 @@ class Compiler:
             raise AssertionError(done.stderr.decode())
         return done.stdout
 
-    def assembly(self, kind, bits, fma, *target):
-        shape, feature = CASES[kind.loops]
+    def assembly(self, kind, shape, feature, bits, fma, *target):
         # Streamed, and in two shares.
-        schedule = f"#bngrad.schedule<{kind.name}, threads = 2, vector_bits = {bits}, streaming_bytes = 1, fma = {str(fma).lower()}>"
+        schedule = f"#bngrad.schedule<{kind}, threads = 2, vector_bits = {bits}, streaming_bytes = 1, fma = {str(fma).lower()}>"
         ir = self.run(f"{self.tools}/bngrad-opt", f"--bngrad-cpu-pipeline=schedule={{{schedule}}}",
                       stdin=mlir(shape, feature).encode())
         ir = self.run(f"{self.llvm}/bin/mlir-translate", "--mlir-to-llvmir", stdin=ir)
@@ -111,27 +110,26 @@ def main():
     with open("/proc/cpuinfo") as file:
         flags = set(re.search(r"^flags\s*: (.*)$", file.read(), re.M)[1].split())
     executed = compiled = failed = 0
-    for kind in read_kinds(os.path.join(sys.argv[1], "bngrad-opt")):
-        if kind.target != "cpu":
-            continue
+    kinds = [kind for kind in read_kinds(os.path.join(sys.argv[1], "bngrad-opt")) if kind.target == "cpu"]
+    for kind, shape, feature in [(kind.name, *case) for kind in kinds for case in CASES[kind.loops]]:
         for cpu, (bits, fma, needed) in X86.items():
             try:
-                assembly = compiler.assembly(kind, bits, fma, "-mtriple=x86_64-unknown-linux-gnu", f"-mcpu={cpu}")
+                assembly = compiler.assembly(kind, shape, feature, bits, fma, "-mtriple=x86_64-unknown-linux-gnu", f"-mcpu={cpu}")
                 compiled += 1
                 assert b"vmovntps" in assembly or b"movntps" in assembly, "no streaming stores"
                 assert (b"zmm" in assembly) == (bits == 512), "registers of the wrong length"
                 assert bool(re.search(rb"\svfn?m(add|sub)\w+ps\s", assembly)) == fma, "products are not fused as the target says"
                 assert b"fmaf" not in assembly, "calls fmaf"
                 if needed in flags:
-                    check(compiler.load(f"{kind.name}-{cpu}", assembly), *CASES[kind.loops])
+                    check(compiler.load(f"{kind}-{shape[0]}-{cpu}", assembly), shape, feature)
                     executed += 1
                 else:
-                    print(f"not executed: {kind.name} for {cpu}, this CPU has no {needed}")
+                    print(f"not executed: {kind} for {cpu}, this CPU has no {needed}")
             except AssertionError as error:
                 failed += 1
-                print(f"FAILED {kind.name} for {cpu}: {error}")
+                print(f"FAILED {kind} for {cpu}: {error}")
         try:
-            assembly = compiler.assembly(kind, 128, True, "-mtriple=aarch64-unknown-linux-gnu", "-mcpu=neoverse-n1").decode()
+            assembly = compiler.assembly(kind, shape, feature, 128, True, "-mtriple=aarch64-unknown-linux-gnu", "-mcpu=neoverse-n1").decode()
             compiled += 1
             assert re.search(r"fmul\s+v\d+\.4s", assembly), "no vectors of four"
             assert re.search(r"fml[as]\s+v\d+\.4s", assembly), "products are not fused"
@@ -141,7 +139,7 @@ def main():
             assert called <= {"f", "dlopen", "dlsym", "getenv", "malloc", "free", "abort", "memset"}, f"calls {called}"
         except AssertionError as error:
             failed += 1
-            print(f"FAILED {kind.name} for AArch64: {error}")
+            print(f"FAILED {kind} for AArch64: {error}")
     print(f"{executed} kernels executed, {compiled} compiled, {failed} failed")
     return failed > 0
 

@@ -1,5 +1,4 @@
-//===- runtime.cpp - functions of the CUDA runtime on the emulator -*- C++
-//-*-===//
+//===- runtime.cpp - functions of the CUDA runtime on the emulator --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

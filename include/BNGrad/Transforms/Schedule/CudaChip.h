@@ -41,7 +41,7 @@ struct CudaChip {
   /// The unit and the alignment of bulk and asynchronous copies, in bytes.
   static constexpr int64_t kCopyBytes = 16;
   /// Blocks of the largest clusters of any chip.
-  static constexpr int64_t kMostClusterBlocks = 16;
+  static constexpr int64_t kMostClusterBlocks = GpuSchedule::kMostClusterBlocks;
 
   StringRef name;
   /// Compute capability, such as 90.

@@ -68,6 +68,7 @@ static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
 #undef EMITTER_Any
 #undef EMITTER_Cpu
 #undef EMITTER_Gpu
+  assert(isCpuKind(kind) && "expected loops with vectors");
   kEmitters[static_cast<uint32_t>(kind)](b, shared);
 }
 

@@ -51,6 +51,7 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
 #undef EMITTER_Any
 #undef EMITTER_Cpu
 #undef EMITTER_Gpu
+  assert(isGpuKind(schedule.getKind()) && "expected kernels");
   return kEmitters[static_cast<uint32_t>(schedule.getKind())](
       rewriter, group, schedule.getGpu(), chip, buffers);
 }

@@ -461,8 +461,8 @@ static LogicalResult emitAligned(OpBuilder &b, const ScheduledGroup &group,
     return success();
   }
   LogicalResult result = success();
-  // The branches are not part of the function yet, so that their kernels are of
-  // one module.
+  // scf.if builds both branches before it is inserted into the function, so the
+  // kernels of both are in one module.
   scf::IfOp::create(
       b, group.getMembers().front().getLoc(), isAligned,
       [&](OpBuilder &nested, Location loc) {
