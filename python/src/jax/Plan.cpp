@@ -8,8 +8,8 @@
 
 #include "Plan.h"
 
-#include "Runtime/ForkLock.h"
 #include "../ProcessHandle.h"
+#include "Runtime/ForkLock.h"
 #include "Threads.h"
 
 #include <algorithm>
