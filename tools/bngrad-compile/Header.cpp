@@ -221,9 +221,9 @@ static constexpr StringLiteral kThreadsType =
     R"(#ifndef BNGRAD_THREADS_T_DEFINED
 #define BNGRAD_THREADS_T_DEFINED
 /*
- * The threads that run the loops of a call; null: OpenMP's. Results are the
- * same for all. `count` returns how many there are, during a call always the
- * same. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
+ * The threads that run the loops of a call; null for OpenMP's. Results do not
+ * depend on them. `count` returns their number, which must not change during a
+ * call. `run` calls body(data, i, n) for each i from 0 to n - 1, in any order,
  * on any threads, at once or one after another, and returns when all have
  * returned.
  */

@@ -13,7 +13,7 @@
 
 using namespace bngrad::torch;
 
-namespace {
+namespace argument {
 /// The arguments of aten::native_batch_norm_backward.
 enum Argument {
   GradOut,
@@ -28,7 +28,7 @@ enum Argument {
   OutputMask,
   kNumArguments
 };
-} // namespace
+} // namespace argument
 
 /// Calls PyTorch's own kernel, which Python keeps. It sets the error by
 /// bngradTorchSetError: before 2.13, PyTorch has no function that returns it.
@@ -136,8 +136,8 @@ static bool readMask(StableIValue slot, bool (&wants)[3]) {
 }
 
 static bool readOperands(const StableIValue *stack, Operands &operands) {
-  bool train = unpack<bool>(stack[Train]);
-  double epsilon = unpack<double>(stack[Epsilon]);
+  bool train = unpack<bool>(stack[argument::Train]);
+  double epsilon = unpack<double>(stack[argument::Epsilon]);
   operands.options.struct_size = sizeof(operands.options);
   operands.options.num_feature_dims = 1;
   operands.options.feature_dims[0] = 1;
@@ -146,31 +146,34 @@ static bool readOperands(const StableIValue *stack, Operands &operands) {
   operands.options.statistic =
       train ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
   operands.options.epsilon = train ? 0 : epsilon;
-  return borrow(stack[GradOut], operands.gradOutput) &&
-         borrow(stack[Input], operands.input) &&
-         borrowOptional(stack[Weight], operands.scale) &&
-         borrowOptional(stack[train ? SaveMean : RunningMean], operands.mean) &&
-         borrowOptional(stack[train ? SaveInvStd : RunningVar],
-                        operands.statistic);
+  return borrow(stack[argument::GradOut], operands.gradOutput) &&
+         borrow(stack[argument::Input], operands.input) &&
+         borrowOptional(stack[argument::Weight], operands.scale) &&
+         borrowOptional(
+             stack[train ? argument::SaveMean : argument::RunningMean],
+             operands.mean) &&
+         borrowOptional(
+             stack[train ? argument::SaveInvStd : argument::RunningVar],
+             operands.statistic);
 }
 
 /// Frees the arguments of a kernel that did not pass them on.
 static void freeArguments(StableIValue *stack) {
-  for (int i = GradOut; i <= SaveInvStd; ++i) {
-    auto handle = i <= Input ? unpack<AtenTensorHandle>(stack[i])
-                             : takeOptional(stack[i]);
+  for (int i = argument::GradOut; i <= argument::SaveInvStd; ++i) {
+    auto handle = i <= argument::Input ? unpack<AtenTensorHandle>(stack[i])
+                                       : takeOptional(stack[i]);
     if (handle)
       aoti_torch_delete_tensor_object(handle);
   }
-  torch_delete_list(unpack<StableListHandle>(stack[OutputMask]));
+  torch_delete_list(unpack<StableListHandle>(stack[argument::OutputMask]));
 }
 
 /// Computes the gradient if the kernels cover it. Does not take the arguments.
 static bool compute(const StableIValue *stack, Results &results) {
   Operands operands;
   bool wants[3];
-  if (!readMask(stack[OutputMask], wants) || !readOperands(stack, operands) ||
-      !isCovered(operands))
+  if (!readMask(stack[argument::OutputMask], wants) ||
+      !readOperands(stack, operands) || !isCovered(operands))
     return false;
   if (!wants[0] && !wants[1] && !wants[2])
     return true;

@@ -178,14 +178,17 @@ void CpuLoops::emitPieces(OpBuilder &b, Interval elements, int64_t most,
   emitMasked(b, {from, to}, body);
 }
 
-bool CpuLoops::branchesOnMasks(linalg::GenericOp generic) const {
+bool CpuLoops::branchesOnMasks(linalg::GenericOp generic,
+                               bool isForBooleans) const {
   // AVX-512 has masked accesses for every element type, AVX2 for elements of at
   // least 32 bits, and older instruction sets have none.
   int64_t leastBits = schedule.vectorBits >= 512   ? 8
                       : schedule.vectorBits >= 256 ? 32
                                                    : 128;
   return llvm::any_of(generic->getOpOperands(), [&](OpOperand &operand) {
+    bool isBoolean = getElementTypeOrSelf(operand.get()).isInteger(1);
     return isDataMap(generic.getMatchingIndexingMap(&operand)) &&
+           (isForBooleans || !isBoolean) &&
            8 * getElementBytes(getFlat(operand.get())) < leastBits;
   });
 }
@@ -348,7 +351,8 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
   }
   // Runs with tables keep the mask, as rows are folded to whole vectors where
   // possible.
-  if (!isStreaming && !run.tables && branchesOnMasks(generic))
+  if (!isStreaming && !run.tables &&
+      branchesOnMasks(generic, /*isForBooleans=*/true))
     emitOverlapping(b, generic, run, elements, emitPiece);
   else
     emitPieces(b, elements, wide, emitPiece);

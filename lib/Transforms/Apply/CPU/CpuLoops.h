@@ -238,8 +238,8 @@ protected:
   void emitPieces(OpBuilder &b, Interval elements, int64_t most,
                   PieceBody body) const;
   /// Whether a dynamic mask would become a branch for each element of the data
-  /// of `generic`.
-  bool branchesOnMasks(linalg::GenericOp generic) const;
+  /// of `generic`; of i1 only if `isForBooleans`.
+  bool branchesOnMasks(linalg::GenericOp generic, bool isForBooleans) const;
   /// Whether `generic` has a result with an element per iteration.
   bool hasDataResults(linalg::GenericOp generic) const;
   /// Emits the element-wise `generic` for `elements` of `run`, streamed or not.

@@ -95,8 +95,10 @@ SmallVector<Value> CpuLoops::addRest(OpBuilder &b, const Run &run,
         carried);
   };
   IndexBuilder index = at(b);
+  // Overlapping registers have the rest in other lanes. Whether there is a mask
+  // of i1 must not change the bits of the sums.
   bool overlap = !getConstantIntValue(plan.rest) &&
-                 branchesOnMasks(group.reduction) &&
+                 branchesOnMasks(group.reduction, /*isForBooleans=*/false) &&
                  !hasDataResults(group.reduction);
   Value isLong;
   if (overlap) {
