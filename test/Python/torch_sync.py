@@ -430,6 +430,12 @@ def test_factories_keep_activations():
         assert torch.equal(copy.deepcopy(model).train(is_training)(x), other)
 
 
+def test_conversion_again_sets_the_group():
+    module = convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(2)), "a group")
+    first = module[0]
+    assert convert_sync_batchnorm(module) is module and module[0] is first and first.process_group is None
+
+
 def test_conversion_keeps_what_the_module_has():
     module = Strict(3)
     module.qconfig, module.note = "qconfig", ["a note"]

@@ -237,7 +237,8 @@ def convert_sync_batchnorm(
 
     Args:
       module: is changed, unless it is a batch norm itself.
-      process_group: that of the new modules; None: the default group.
+      process_group: the group of all modules of this kind, also of those that
+        were converted before; None: the default group.
       factories: functions for classes of batch norms and their subclasses.
         `factory(batch_norm, sync)` returns the replacement of `batch_norm`;
         `sync` is a SyncBatchNorm with its options, parameters and buffers.
@@ -370,6 +371,8 @@ def _convert(module, process_group, factories, converted):
             converted[id(module)] = module, result
             return result
         result = _replace(module, process_group)
+    elif isinstance(module, SyncBatchNorm):
+        module.process_group = process_group
     # The original stays alive: another module could have its id.
     converted[id(module)] = converted[id(result)] = module, result
     for name, child in list(result._modules.items()):
