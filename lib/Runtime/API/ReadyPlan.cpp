@@ -121,13 +121,13 @@ void ReadyPlan::addTable(Table table, int64_t rows) {
 void ReadyPlan::addTables() {
   std::fill_n(offsets, kNumTables, -1);
   kernelOffset = 0;
-  constexpr std::pair<Operand, Table> kOperands[] = {
+  constexpr std::pair<Operand, Table> kTables[] = {
       {Scale, ScaleTable},
       {Mean, MeanTable},
       {Statistic, InvStdTable},
       {GradScale, GradScaleTable},
       {GradOffset, GradOffsetTable}};
-  for (auto [operand, table] : kOperands)
+  for (auto [operand, table] : kTables)
     if (!direct[operand])
       addTable(table);
   if (part == Part::Reduce)

@@ -395,14 +395,9 @@ inline int64_t getElementBytes(Value memref) {
 void extendBeforeChoices(OpBuilder &b, linalg::GenericOp generic);
 
 /// Emit the loops of one schedule for the group of `shared`.
-#define EMITTER_Any(kind)
-#define EMITTER_Cpu(kind) void emit##kind(OpBuilder &b, const CpuLoops &shared);
-#define EMITTER_Gpu(kind)
-#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind)
+#define BNGRAD_SCHEDULE_Cpu(kind)                                              \
+  void emit##kind(OpBuilder &b, const CpuLoops &shared);
 #include "BNGrad/Dialect/Schedules.def"
-#undef EMITTER_Any
-#undef EMITTER_Cpu
-#undef EMITTER_Gpu
 
 } // namespace mlir::bngrad
 

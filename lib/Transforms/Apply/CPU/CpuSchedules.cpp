@@ -58,18 +58,14 @@ static bool fits(const ScheduledGroup &group, ScheduleKind kind) {
 
 /// Emits the loops of a `kind` that fits the group.
 static void emitKind(OpBuilder &b, ScheduleKind kind, const CpuLoops &shared) {
-#define EMITTER_Any(kind) nullptr
-#define EMITTER_Cpu(kind) emit##kind
-#define EMITTER_Gpu(kind) nullptr
-  static constexpr void (*kEmitters[])(OpBuilder &, const CpuLoops &) = {
-#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind),
+  switch (kind) {
+#define BNGRAD_SCHEDULE_Cpu(kind)                                              \
+  case ScheduleKind::kind:                                                     \
+    return emit##kind(b, shared);
 #include "BNGrad/Dialect/Schedules.def"
-  };
-#undef EMITTER_Any
-#undef EMITTER_Cpu
-#undef EMITTER_Gpu
-  assert(isCpuKind(kind) && "expected loops with vectors");
-  kEmitters[static_cast<uint32_t>(kind)](b, shared);
+  default:
+    llvm_unreachable("expected loops with vectors");
+  }
 }
 
 namespace {

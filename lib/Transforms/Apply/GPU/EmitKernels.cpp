@@ -41,19 +41,14 @@ static LogicalResult emitSchedule(RewriterBase &rewriter,
                                   const ScheduledGroup &group,
                                   ScheduleAttr schedule, const CudaChip &chip,
                                   DeviceBuffers &buffers) {
-#define EMITTER_Any(kind) nullptr
-#define EMITTER_Cpu(kind) nullptr
-#define EMITTER_Gpu(kind) emit##kind
-  static constexpr decltype(&emitTwoPass) kEmitters[] = {
-#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind),
+  switch (schedule.getKind()) {
+#define BNGRAD_SCHEDULE_Gpu(kind)                                              \
+  case ScheduleKind::kind:                                                     \
+    return emit##kind(rewriter, group, schedule.getGpu(), chip, buffers);
 #include "BNGrad/Dialect/Schedules.def"
-  };
-#undef EMITTER_Any
-#undef EMITTER_Cpu
-#undef EMITTER_Gpu
-  assert(isGpuKind(schedule.getKind()) && "expected kernels");
-  return kEmitters[static_cast<uint32_t>(schedule.getKind())](
-      rewriter, group, schedule.getGpu(), chip, buffers);
+  default:
+    llvm_unreachable("expected kernels");
+  }
 }
 
 FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,

@@ -22,17 +22,11 @@ namespace mlir::bngrad {
 /// these loops.
 ///
 /// Errors: a diagnostic if the kernels need more than `chip` has.
-#define EMITTER_Any(kind)
-#define EMITTER_Cpu(kind)
-#define EMITTER_Gpu(kind)                                                      \
+#define BNGRAD_SCHEDULE_Gpu(kind)                                              \
   LogicalResult emit##kind(OpBuilder &b, const ScheduledGroup &group,          \
                            const GpuSchedule &schedule, const CudaChip &chip,  \
                            DeviceBuffers &buffers);
-#define BNGRAD_SCHEDULE(kind, name, target, ...) EMITTER_##target(kind)
 #include "BNGrad/Dialect/Schedules.def"
-#undef EMITTER_Any
-#undef EMITTER_Cpu
-#undef EMITTER_Gpu
 
 } // namespace mlir::bngrad
 
