@@ -58,6 +58,8 @@ PUBLIC_HEADERS = {
     "python": {"Runtime"},
 }
 SHARED_HEADERS = {
+    "include/BNGrad/Dialect/Role.h",
+    "include/BNGrad/Dialect/Roles.def",
     "include/BNGrad/Dialect/ScheduleKind.h",
     "include/BNGrad/Dialect/Schedules.def",
     "lib/Compiler/Library/CacheEntry.h",

@@ -22,52 +22,6 @@ using namespace mlir::bngrad;
 /// sum_dy and sum_dy_xmu.
 static constexpr int64_t kNumSums = 2;
 
-RoleShape mlir::bngrad::getRoleShape(Role role) {
-  switch (role) {
-  case Role::GradOutput:
-  case Role::Input:
-  case Role::Mask:
-  case Role::GradInput:
-    return RoleShape::Data;
-  case Role::Scale:
-  case Role::Mean:
-  case Role::Variance:
-  case Role::InvStd:
-  case Role::GradScale:
-  case Role::GradOffset:
-    return RoleShape::Channel;
-  case Role::Sums:
-    return RoleShape::Sums;
-  case Role::Count:
-    return RoleShape::Scalar;
-  }
-  llvm_unreachable("unknown role");
-}
-
-FailureOr<ReferenceFormula> mlir::bngrad::getReferenceFormula(Role role) {
-  switch (role) {
-  case Role::GradInput:
-    return ReferenceFormula::GradInput;
-  case Role::GradScale:
-    return ReferenceFormula::GradScale;
-  case Role::GradOffset:
-    return ReferenceFormula::GradOffset;
-  case Role::Sums:
-    return ReferenceFormula::Sums;
-  case Role::Count:
-    return ReferenceFormula::Count;
-  case Role::GradOutput:
-  case Role::Input:
-  case Role::Mask:
-  case Role::Scale:
-  case Role::Mean:
-  case Role::Variance:
-  case Role::InvStd:
-    return failure();
-  }
-  llvm_unreachable("unknown role");
-}
-
 //===----------------------------------------------------------------------===//
 // GradientOpInterface
 //===----------------------------------------------------------------------===//
@@ -96,7 +50,7 @@ Value GradientOpInterface::getStatistic() {
 
 std::optional<int64_t> GradientOpInterface::getInputDim(Role role,
                                                         int64_t dim) {
-  switch (getRoleShape(role)) {
+  switch (getInfo(role).shape) {
   case RoleShape::Data:
     return dim;
   case RoleShape::Channel:
@@ -127,7 +81,7 @@ SmallVector<int64_t> GradientOpInterface::getDataShape() {
   // Per-channel results are finally cast to their types.
   for (auto [role, result] :
        llvm::zip_equal(getResultRoles(), getOperation()->getResults()))
-    if (getRoleShape(role) != RoleShape::Channel)
+    if (getInfo(role).shape != RoleShape::Channel)
       merge(role, result);
   return shape;
 }
@@ -248,12 +202,12 @@ void mlir::bngrad::detail::generateSizeChecks(
     GradientOpInterface op, OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
   SizeChecks checks(op, builder, loc, generateErrorMessage);
-  for (unsigned i : llvm::seq_inclusive(0u, getMaxEnumValForRole())) {
-    Role role = static_cast<Role>(i);
-    Value operand = op.getOperandOf(role);
-    if (operand && role != Role::Input)
-      checks.check(role, operand);
-  }
+  // Data first.
+  for (RoleShape shape : {RoleShape::Data, RoleShape::Channel, RoleShape::Sums})
+    for (OpOperand &operand : op->getOpOperands())
+      if (Role role = op.getOperandRole(operand);
+          getInfo(role).shape == shape && role != Role::Input)
+        checks.check(role, operand.get());
   for (auto [role, result] :
        llvm::zip_equal(op.getResultRoles(), op->getResults()))
     checks.check(role, result);

@@ -21,6 +21,7 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
+using mlir::bngrad::detail::Operands;
 
 #define GET_OP_CLASSES
 #include "BNGrad/Dialect/BNGradOps.cpp.inc"
@@ -58,12 +59,6 @@ static LogicalResult mergeShape(EmitErrorFn emitError, StringRef name,
 }
 
 namespace {
-/// The operands that the ops have in common; absent ones are null.
-struct Operands {
-  Value gradOutput, input, scale, mean, variance, invStd, mask;
-  ArrayRef<int64_t> featureDims;
-};
-
 /// The known sizes, merged over all operands.
 struct Shapes {
   SmallVector<int64_t> data;    // of input, grad_output, mask, grad_input
@@ -111,90 +106,34 @@ static LogicalResult verifyCount(EmitErrorFn emitError,
   return success();
 }
 
-/// (C1) to (C3); returns the merged shapes.
-static FailureOr<Shapes> verifyShapes(EmitErrorFn emitError, Operands op) {
-  auto shapeOf = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape();
-  };
-  Shapes shapes;
-  shapes.data.assign(shapeOf(op.input).begin(), shapeOf(op.input).end());
-  if (failed(verifyFeatureDims(emitError, op.featureDims, shapes.data.size())))
-    return failure();
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
-  // (C2)
-  Type dataType = getElementTypeOrSelf(op.input);
-  Type gradOutputType = getElementTypeOrSelf(op.gradOutput);
-  if (gradOutputType != dataType)
-    return emitError() << "expected element type of grad_output to be that of "
-                          "input, "
-                       << dataType << ", got " << gradOutputType;
-  if (failed(mergeShape(emitError, "grad_output", shapeOf(op.gradOutput),
-                        "that of input", shapes.data)))
-    return failure();
-  if ((op.mask && failed(mergeShape(emitError, "mask", shapeOf(op.mask),
-                                    "that of input", shapes.data))) ||
-      failed(verifyCount(emitError, op.featureDims, shapes.data)))
-    return failure();
-
-  // (C3)
-  for (int64_t dim : op.featureDims)
-    shapes.channel.push_back(shapes.data[dim]);
-  Type parameterType = getElementTypeOrSelf(op.mean);
-  std::pair<StringRef, Value> parameters[] = {{"scale", op.scale},
-                                              {"mean", op.mean},
-                                              {"variance", op.variance},
-                                              {"inv_std", op.invStd}};
-  for (auto [name, value] : parameters) {
-    if (!value)
+/// Checks the types of the operands with `shape`, and merges their sizes into
+/// `sizes`.
+static LogicalResult verifyOperands(EmitErrorFn emitError, const Operands &op,
+                                    RoleShape shape, StringRef ofWhat,
+                                    SmallVectorImpl<int64_t> &sizes) {
+  for (uint32_t i : llvm::seq(kNumRoles)) {
+    auto role = static_cast<Role>(i);
+    const RoleInfo &info = getInfo(role);
+    if (!op[role] || info.shape != shape || role == Role::Input)
       continue;
-    Type type = getElementTypeOrSelf(value);
-    if (type != parameterType)
-      return emitError() << "expected element type of " << name
-                         << " to be that of mean, " << parameterType << ", got "
-                         << type;
-    if (failed(mergeShape(emitError, name, shapeOf(value),
-                          "the sizes of input at feature_dims",
-                          shapes.channel)))
+    Role other = info.type == RoleType::AsInput  ? Role::Input
+                 : info.type == RoleType::AsMean ? Role::Mean
+                                                 : role;
+    Type type = getElementTypeOrSelf(op[role]);
+    Type expected = getElementTypeOrSelf(op[other]);
+    if (type != expected)
+      return emitError() << "expected element type of " << info.name
+                         << " to be that of " << stringifyRole(other) << ", "
+                         << expected << ", got " << type;
+    if (failed(mergeShape(emitError, info.name, getShape(op[role]), ofWhat,
+                          sizes)))
       return failure();
   }
-  for (auto [dim, size] : llvm::zip_equal(op.featureDims, shapes.channel))
-    shapes.data[dim] = size;
-  return shapes;
-}
-
-/// (C4)
-static LogicalResult verifyStatistic(EmitErrorFn emitError, Operands op) {
-  if (!op.variance == !op.invStd)
-    return emitError() << "expected exactly one of variance and inv_std, got "
-                       << (op.variance ? "both" : "neither");
   return success();
-}
-
-/// (C5)
-static LogicalResult verifyEpsilon(EmitErrorFn emitError, Operands op,
-                                   const APFloat &attribute) {
-  double epsilon = attribute.convertToDouble();
-  if (!std::isfinite(epsilon) || epsilon < 0)
-    return emitError() << "expected epsilon to be finite and at least 0, got "
-                       << epsilon;
-  if (op.invStd && epsilon != 0)
-    return emitError() << "expected epsilon to be 0 with inv_std, got "
-                       << epsilon;
-  return success();
-}
-
-/// (C1) to (C5) of an op that computes grad_input from all operands.
-template <typename AdaptorT>
-static FailureOr<Shapes> verifyGradientOperands(EmitErrorFn emitError,
-                                                AdaptorT op) {
-  Operands operands = {op.getGradOutput(), op.getInput(),      op.getScale(),
-                       op.getMean(),       op.getVariance(),   op.getInvStd(),
-                       op.getMask(),       op.getFeatureDims()};
-  FailureOr<Shapes> shapes = verifyShapes(emitError, operands);
-  if (failed(shapes) || failed(verifyStatistic(emitError, operands)) ||
-      failed(verifyEpsilon(emitError, operands, op.getEpsilon())))
-    return failure();
-  return shapes;
 }
 
 /// The shape of sums: the two sums of each channel.
@@ -202,6 +141,166 @@ static SmallVector<int64_t> getShapeOfSums(const Shapes &shapes) {
   SmallVector<int64_t> shape = {2};
   llvm::append_range(shape, shapes.channel);
   return shape;
+}
+
+/// Merges the shape of an operand or result into the known sizes.
+static LogicalResult mergeShape(EmitErrorFn emitError, Role role, Value value,
+                                ArrayRef<int64_t> featureDims, Shapes &shapes) {
+  StringRef name = stringifyRole(role);
+  switch (getInfo(role).shape) {
+  case RoleShape::Data:
+    if (failed(mergeShape(emitError, name, getShape(value), "that of input",
+                          shapes.data)))
+      return failure();
+    for (auto [i, dim] : llvm::enumerate(featureDims))
+      shapes.channel[i] = shapes.data[dim];
+    return success();
+  case RoleShape::Channel:
+    return mergeShape(emitError, name, getShape(value), "that of mean",
+                      shapes.channel);
+  case RoleShape::Sums: {
+    SmallVector<int64_t> shape = getShapeOfSums(shapes);
+    if (failed(mergeShape(emitError, name, getShape(value),
+                          "2 and that of mean", shape)))
+      return failure();
+    for (auto [i, dim] : llvm::enumerate(featureDims))
+      shapes.data[dim] = shapes.channel[i] = shape[i + 1];
+    return success();
+  }
+  case RoleShape::Scalar:
+    return success();
+  }
+  llvm_unreachable("unknown shape");
+}
+
+/// (C4), of an op with a statistic.
+static LogicalResult verifyStatistic(EmitErrorFn emitError,
+                                     const Operands &op) {
+  if (!op[Role::Variance] == !op[Role::InvStd])
+    return emitError() << "expected exactly one of variance and inv_std, got "
+                       << (op[Role::Variance] ? "both" : "neither");
+  return success();
+}
+
+/// (C5), of an op with a statistic.
+static LogicalResult verifyEpsilon(EmitErrorFn emitError, const Operands &op) {
+  if (!std::isfinite(op.epsilon) || op.epsilon < 0)
+    return emitError() << "expected epsilon to be finite and at least 0, got "
+                       << op.epsilon;
+  if (op[Role::InvStd] && op.epsilon != 0)
+    return emitError() << "expected epsilon to be 0 with inv_std, got "
+                       << op.epsilon;
+  return success();
+}
+
+/// The constraints on operands; returns the merged shapes.
+static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
+                                        const Operands &op) {
+  // (C1)
+  Shapes shapes;
+  llvm::append_range(shapes.data, getShape(op[Role::Input]));
+  if (failed(verifyFeatureDims(emitError, op.featureDims, shapes.data.size())))
+    return failure();
+  // (C2)
+  if (failed(verifyOperands(emitError, op, RoleShape::Data, "that of input",
+                            shapes.data)) ||
+      failed(verifyCount(emitError, op.featureDims, shapes.data)))
+    return failure();
+  // (C3)
+  for (int64_t dim : op.featureDims)
+    shapes.channel.push_back(shapes.data[dim]);
+  if (failed(verifyOperands(emitError, op, RoleShape::Channel,
+                            "the sizes of input at feature_dims",
+                            shapes.channel)))
+    return failure();
+  for (auto [dim, size] : llvm::zip_equal(op.featureDims, shapes.channel))
+    shapes.data[dim] = size;
+  if (op.hasStatistic && (failed(verifyStatistic(emitError, op)) ||
+                          failed(verifyEpsilon(emitError, op))))
+    return failure();
+  // (C6) and (C7) of the elemt half
+  if (Value sums = op[Role::Sums])
+    if (failed(mergeShape(emitError, Role::Sums, sums, op.featureDims, shapes)))
+      return failure();
+  if (op[Role::Count] && !op[Role::Sums])
+    return emitError() << "expected count only with sums, got it without";
+  return shapes;
+}
+
+LogicalResult mlir::bngrad::detail::verify(GradientOpInterface op) {
+  auto emitError = [&] { return op.emitOpError(); };
+  FailureOr<Shapes> shapes =
+      verifyOperands(emitError, Operands(op, op.getOperandRoles()));
+  if (failed(shapes))
+    return failure();
+  // The types of results: (C4) of the reduce half. Their shapes: (C6) of the
+  // gradient, (C5) of the reduce half, (C8) of the elemt half.
+  for (auto [role, result] :
+       llvm::zip_equal(op.getResultRoles(), op->getResults())) {
+    Type type = getElementTypeOrSelf(result);
+    if (FloatType expected = op.getAccumulatorType();
+        getInfo(role).type == RoleType::Arithmetic && type != expected)
+      return emitError() << "expected element type of " << stringifyRole(role)
+                         << " to be " << expected << ", got " << type;
+    if (failed(
+            mergeShape(emitError, role, result, op.getFeatureDims(), *shapes)))
+      return failure();
+  }
+  return success();
+}
+
+/// The type of a result of `role` with all known sizes.
+static Type inferType(const Operands &op, const Shapes &shapes, Role role) {
+  SmallVector<int64_t> sizes;
+  Type type = getElementTypeOrSelf(op[Role::Input]);
+  switch (getInfo(role).shape) {
+  case RoleShape::Data:
+    sizes = shapes.data;
+    break;
+  case RoleShape::Channel:
+    sizes = shapes.channel;
+    break;
+  case RoleShape::Sums:
+    sizes = getShapeOfSums(shapes);
+    break;
+  case RoleShape::Scalar:
+    break;
+  }
+  switch (getInfo(role).type) {
+  case RoleType::AsInput:
+    break;
+  case RoleType::AsMean:
+    type = getElementTypeOrSelf(op[Role::Mean]);
+    break;
+  case RoleType::Float:
+  case RoleType::Arithmetic:
+    type = getAccumulatorType(op.values);
+    break;
+  case RoleType::Bool:
+    type = IntegerType::get(type.getContext(), 1);
+    break;
+  case RoleType::Integer:
+    type = IntegerType::get(type.getContext(), 64);
+    break;
+  }
+  return RankedTensorType::get(sizes, type);
+}
+
+LogicalResult mlir::bngrad::detail::inferTypes(std::optional<Location> location,
+                                               const Operands &operands,
+                                               ArrayRef<Role> roles,
+                                               SmallVectorImpl<Type> &types) {
+  // There may be no location to report at.
+  auto emitError = [location] {
+    return location ? mlir::emitError(*location) : InFlightDiagnostic();
+  };
+  FailureOr<Shapes> shapes = verifyOperands(emitError, operands);
+  if (failed(shapes))
+    return failure();
+  types.clear();
+  for (Role role : roles)
+    types.push_back(inferType(operands, *shapes, role));
+  return success();
 }
 
 void mlir::bngrad::detail::refineTypes(ArrayRef<Type> inferred,
@@ -221,13 +320,6 @@ void mlir::bngrad::detail::refineTypes(ArrayRef<Type> inferred,
   }
 }
 
-/// The emitter of inferReturnTypes, which may have no location to report at.
-static auto emitErrorAt(std::optional<Location> location) {
-  return [location] {
-    return location ? mlir::emitError(*location) : InFlightDiagnostic();
-  };
-}
-
 FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
   // f16, bf16 and f32 all compute in f32.
   MLIRContext *context = operands.front().getContext();
@@ -240,11 +332,6 @@ FloatType mlir::bngrad::getAccumulatorType(ValueRange operands) {
 //===----------------------------------------------------------------------===//
 // BatchNormBackwardOp
 //===----------------------------------------------------------------------===//
-
-static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
-                                        BatchNormBackwardOp::Adaptor op) {
-  return verifyGradientOperands(emitError, op);
-}
 
 void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
                                 Value gradOutput, Value input, Value scale,
@@ -269,154 +356,6 @@ void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
     llvm::report_fatal_error("cannot infer the result types of " +
                              Twine(getOperationName()));
   state.addTypes(types);
-}
-
-LogicalResult BatchNormBackwardOp::verify() {
-  auto emitError = [&] { return emitOpError(); };
-  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
-  if (failed(shapes))
-    return failure();
-
-  // (C6)
-  if (failed(mergeShape(emitError, "grad_input",
-                        getGradInput().getType().getShape(), "that of input",
-                        shapes->data)))
-    return failure();
-  for (auto [i, dim] : llvm::enumerate(getFeatureDims()))
-    shapes->channel[i] = shapes->data[dim];
-  if (failed(mergeShape(emitError, "grad_scale",
-                        getGradScale().getType().getShape(), "that of mean",
-                        shapes->channel)))
-    return failure();
-  return mergeShape(emitError, "grad_offset",
-                    getGradOffset().getType().getShape(), "that of mean",
-                    shapes->channel);
-}
-
-/// Infers grad_input from input and the others from mean, with all known sizes.
-LogicalResult BatchNormBackwardOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &inferredReturnTypes) {
-  Adaptor op(operands, attributes, properties, regions);
-  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
-  if (failed(shapes))
-    return failure();
-  Type channelType = RankedTensorType::get(shapes->channel,
-                                           getElementTypeOrSelf(op.getMean()));
-  inferredReturnTypes.assign(
-      {RankedTensorType::get(shapes->data, getElementTypeOrSelf(op.getInput())),
-       channelType, channelType});
-  return success();
-}
-
-bool BatchNormBackwardOp::isCompatibleReturnTypes(TypeRange inferred,
-                                                  TypeRange given) {
-  return succeeded(verifyCompatibleShapes(inferred, given));
-}
-
-//===----------------------------------------------------------------------===//
-// BatchNormBackwardReduceOp
-//===----------------------------------------------------------------------===//
-
-/// (C1) to (C3)
-static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
-                                        BatchNormBackwardReduceOp::Adaptor op) {
-  return verifyShapes(emitError,
-                      {op.getGradOutput(), op.getInput(), Value(), op.getMean(),
-                       Value(), Value(), op.getMask(), op.getFeatureDims()});
-}
-
-LogicalResult BatchNormBackwardReduceOp::verify() {
-  auto emitError = [&] { return emitOpError(); };
-  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
-  if (failed(shapes))
-    return failure();
-
-  // (C4)
-  Type sumsType = getElementTypeOrSelf(getSums());
-  FloatType accumulatorType = getAccumulatorType();
-  if (sumsType != accumulatorType)
-    return emitOpError() << "expected element type of sums to be "
-                         << accumulatorType << ", got " << sumsType;
-
-  // (C5)
-  SmallVector<int64_t> shapeOfSums = getShapeOfSums(*shapes);
-  return mergeShape(emitError, "sums", getSums().getType().getShape(),
-                    "2 and that of mean", shapeOfSums);
-}
-
-LogicalResult BatchNormBackwardReduceOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &inferredReturnTypes) {
-  Adaptor op(operands, attributes, properties, regions);
-  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
-  if (failed(shapes))
-    return failure();
-  inferredReturnTypes.assign(
-      {RankedTensorType::get(getShapeOfSums(*shapes),
-                             bngrad::getAccumulatorType(operands)),
-       RankedTensorType::get({}, IntegerType::get(context, 64))});
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// BatchNormBackwardElemtOp
-//===----------------------------------------------------------------------===//
-
-/// (C1) to (C7)
-static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
-                                        BatchNormBackwardElemtOp::Adaptor op) {
-  FailureOr<Shapes> shapes = verifyGradientOperands(emitError, op);
-  if (failed(shapes))
-    return failure();
-
-  // (C6)
-  if (Value sums = op.getSums()) {
-    SmallVector<int64_t> shape = getShapeOfSums(*shapes);
-    if (failed(mergeShape(emitError, "sums",
-                          cast<RankedTensorType>(sums.getType()).getShape(),
-                          "2 and that of mean", shape)))
-      return failure();
-    for (auto [i, dim] : llvm::enumerate(op.getFeatureDims()))
-      shapes->data[dim] = shapes->channel[i] = shape[i + 1];
-  }
-
-  // (C7)
-  if (op.getCount() && !op.getSums())
-    return emitError() << "expected count only with sums, got it without";
-  return shapes;
-}
-
-LogicalResult BatchNormBackwardElemtOp::verify() {
-  auto emitError = [&] { return emitOpError(); };
-  FailureOr<Shapes> shapes = verifyOperands(emitError, Adaptor(*this));
-  if (failed(shapes))
-    return failure();
-
-  // (C8)
-  return mergeShape(emitError, "grad_input",
-                    getGradInput().getType().getShape(), "that of input",
-                    shapes->data);
-}
-
-LogicalResult BatchNormBackwardElemtOp::inferReturnTypes(
-    MLIRContext *context, std::optional<Location> location, ValueRange operands,
-    DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-    SmallVectorImpl<Type> &inferredReturnTypes) {
-  Adaptor op(operands, attributes, properties, regions);
-  FailureOr<Shapes> shapes = verifyOperands(emitErrorAt(location), op);
-  if (failed(shapes))
-    return failure();
-  inferredReturnTypes.assign({RankedTensorType::get(
-      shapes->data, getElementTypeOrSelf(op.getInput()))});
-  return success();
-}
-
-bool BatchNormBackwardElemtOp::isCompatibleReturnTypes(TypeRange inferred,
-                                                       TypeRange given) {
-  return succeeded(verifyCompatibleShapes(inferred, given));
 }
 
 //===----------------------------------------------------------------------===//

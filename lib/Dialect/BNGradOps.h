@@ -17,6 +17,50 @@
 
 namespace mlir::bngrad::detail {
 
+template <typename T>
+using HasEpsilon = decltype(std::declval<T>().getEpsilon());
+
+/// The operands of an op by role, null if absent, and its attributes.
+struct Operands {
+  /// Of an op or its adaptor, which has operands of `roles`.
+  template <typename T>
+  Operands(T op, ArrayRef<Role> roles)
+      : featureDims(op.getFeatureDims()), values(getValues(op)),
+        hasStatistic(llvm::is_contained(roles, Role::Variance)) {
+    for (auto [i, role] : llvm::enumerate(roles))
+      for (Value value : op.getODSOperands(i))
+        of[static_cast<uint32_t>(role)] = value;
+    if constexpr (llvm::is_detected<HasEpsilon, T>::value)
+      epsilon = op.getEpsilon().convertToDouble();
+  }
+
+  Value operator[](Role role) const { return of[static_cast<uint32_t>(role)]; }
+
+  Value of[kNumRoles];
+  ArrayRef<int64_t> featureDims;
+  ValueRange values;
+  double epsilon = 0;
+  /// Whether the op has variance or inv_std.
+  bool hasStatistic;
+
+private:
+  static ValueRange getValues(GradientOpInterface op) {
+    return op->getOperands();
+  }
+  template <typename T> static ValueRange getValues(T adaptor) {
+    return adaptor.getOperands();
+  }
+};
+
+/// Verifies the constraints that follow from the roles of `op`.
+LogicalResult verify(GradientOpInterface op);
+
+/// Infers the types of results of `roles`, and reports operands that the
+/// verifier rejects at `location`, if there is one.
+LogicalResult inferTypes(std::optional<Location> location,
+                         const Operands &operands, ArrayRef<Role> roles,
+                         SmallVectorImpl<Type> &types);
+
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
 /// operands all have static shapes may be speculated.
 Speculation::Speculatability getSpeculatability(GradientOpInterface op);

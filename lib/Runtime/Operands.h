@@ -6,91 +6,105 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Declares the tensors of the gradient and of its halves once, for the C
-// library and for its clients in this repository, which pass them as an array.
+// The tensors of the C library's functions, for the library and for its clients
+// in this repository: they pass arrays with an element for each role.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef BNGRAD_LIB_RUNTIME_OPERANDS_H
 #define BNGRAD_LIB_RUNTIME_OPERANDS_H
 
+#include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Runtime/Runtime.h"
+
+#include <array>
+#include <string>
+#include <utility>
 
 namespace bngrad {
 
-/// The whole gradient, or one of its halves.
-enum class Part { Whole, Reduce, Elemt };
+using mlir::bngrad::OperandUse;
+using mlir::bngrad::OpKind;
+using mlir::bngrad::RoleShape;
+using mlir::bngrad::RoleType;
 
-/// Such as "the whole gradient".
-constexpr const char *getName(Part part) {
-  return part == Part::Whole    ? "the whole gradient"
-         : part == Part::Reduce ? "the half reduce"
-                                : "the half elemt";
+/// The roles as indices of arrays.
+enum Operand {
+#define BNGRAD_ROLE(role, ...) role,
+#include "BNGrad/Dialect/Roles.def"
+  kNumOperands
+};
+
+/// The number of gradients, which are the first operands.
+inline constexpr int kNumOutputs = GradOffset + 1;
+
+/// The order of a kernel's parameters: the roles of results come last.
+constexpr Operand getParameter(int index) {
+  return static_cast<Operand>((index + GradOutput) % kNumOperands);
 }
 
-enum class OperandShape {
-  Data,     // the shape of input
-  Channels, // the sizes of its feature dims
-  Sums      // 2, then the sizes of the feature dims
-};
-
-enum class OperandUse : char { None, Input, Output };
-
-/// OPERAND(operand, name, shape, whole, reduce, elemt) for each tensor, in the
-/// order of the functions in C: outputs first. Statistic is variance or
-/// inv_std. As an output of the whole gradient, the sums pass between its
-/// steps; no caller passes them.
-// clang-format off
-#define BNGRAD_OPERANDS(OPERAND) \
-  OPERAND(GradInput,  "grad_input",  Data,     Output, None,   Output) \
-  OPERAND(GradScale,  "grad_scale",  Channels, Output, None,   None)   \
-  OPERAND(GradOffset, "grad_offset", Channels, Output, None,   None)   \
-  OPERAND(GradOutput, "grad_output", Data,     Input,  Input,  Input)  \
-  OPERAND(Input,      "input",       Data,     Input,  Input,  Input)  \
-  OPERAND(Scale,      "scale",       Channels, Input,  None,   Input)  \
-  OPERAND(Mean,       "mean",        Channels, Input,  Input,  Input)  \
-  OPERAND(Statistic,  "statistic",   Channels, Input,  None,   Input)  \
-  OPERAND(Mask,       "mask",        Data,     Input,  Input,  Input)  \
-  OPERAND(Sums,       "sums",        Sums,     Output, Output, Input)
-// clang-format on
-
-enum Operand {
-#define OPERAND(operand, ...) operand,
-  BNGRAD_OPERANDS(OPERAND)
-#undef OPERAND
-      kNumOperands
-};
-
-/// The number of gradients.
-inline constexpr int kNumOutputs = 3;
-
-struct OperandInfo {
-  const char *name;
-  OperandShape shape;
-  OperandUse uses[3]; // by part
-};
-
-/// By operand.
-inline constexpr OperandInfo kOperands[] = {
-#define OPERAND(operand, name, shape, whole, reduce, elemt)                    \
-  {name,                                                                       \
-   OperandShape::shape,                                                        \
-   {OperandUse::whole, OperandUse::reduce, OperandUse::elemt}},
-    BNGRAD_OPERANDS(OPERAND)
-#undef OPERAND
-};
+constexpr const mlir::bngrad::RoleInfo &getInfo(int operand) {
+  return mlir::bngrad::kRoles[operand];
+}
 
 /// Such as "grad_input".
-constexpr const char *getName(Operand operand) {
-  return kOperands[operand].name;
+constexpr const char *getName(Operand operand) { return getInfo(operand).name; }
+
+/// Such as "the whole gradient".
+constexpr const char *getName(OpKind op) {
+  return mlir::bngrad::getInfo(op).title;
 }
 
-constexpr bool isOutput(Part part, int operand) {
-  return kOperands[operand].uses[static_cast<int>(part)] == OperandUse::Output;
+constexpr OperandUse getUse(OpKind op, int operand) {
+  return mlir::bngrad::getUse(op, static_cast<mlir::bngrad::Role>(operand));
+}
+
+constexpr bool isInput(OpKind op, int operand) {
+  OperandUse use = getUse(op, operand);
+  return use == OperandUse::Required || use == OperandUse::Optional;
+}
+
+/// Whether the function in C has an operand as a result.
+constexpr bool isResult(OpKind op, int operand) {
+  OperandUse use = getUse(op, operand);
+  return use == OperandUse::Result || use == OperandUse::WantedResult;
+}
+
+/// Whether the C library may write to an operand.
+constexpr bool isOutput(OpKind op, int operand) {
+  return isResult(op, operand) || getUse(op, operand) == OperandUse::StepResult;
 }
 
 constexpr bool isData(int operand) {
-  return kOperands[operand].shape == OperandShape::Data;
+  return getInfo(operand).shape == RoleShape::Data;
+}
+
+constexpr bool isScalar(int operand) {
+  return getInfo(operand).shape == RoleShape::Scalar;
+}
+
+/// The operand whose type an operand has, or that a result has by default;
+/// itself if there is none.
+constexpr int getTypeOf(int operand) {
+  RoleType type = getInfo(operand).type;
+  return type == RoleType::AsInput  ? Input
+         : type == RoleType::AsMean ? Mean
+                                    : operand;
+}
+
+/// The results that may be absent, such as "'a', 'b' or 'c'" for a quote of
+/// "'".
+inline std::string listWanted(OpKind op, const char *quote) {
+  std::string text;
+  int rest = 0;
+  for (int i = 0; i < kNumOperands; ++i)
+    rest += getUse(op, i) == OperandUse::WantedResult;
+  for (int i = 0; i < kNumOperands; ++i)
+    if (getUse(op, i) == OperandUse::WantedResult) {
+      text.append(quote).append(getInfo(i).name).append(quote);
+      text += --rest > 1 ? ", " : rest == 1 ? " or " : "";
+    }
+  return text;
 }
 
 /// Owns the descriptors of the tensors of a call; null if absent.
@@ -106,53 +120,96 @@ struct TensorDescriptors {
   bngradTensorDescriptor_t of[kNumOperands] = {};
 };
 
-/// Calls the function of the C library that makes the descriptor of `part`.
+namespace detail {
+/// Whether an operand is an argument of the function that makes the descriptor
+/// of an op, or of the function that computes it.
+constexpr bool isArgument(const mlir::bngrad::OpOperandInfo &info, OpKind op,
+                          bool ofCall) {
+  return info.op == op && info.use != OperandUse::StepResult &&
+         info.use != OperandUse::OpResult &&
+         (ofCall || !isScalar(static_cast<int>(info.role)));
+}
+
+constexpr size_t countArguments(OpKind op, bool ofCall) {
+  size_t count = 0;
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    count += isArgument(info, op, ofCall);
+  return count;
+}
+
+/// The operands that are arguments, in their order.
+template <OpKind op, bool ofCall> constexpr auto listArguments() {
+  std::array<int, countArguments(op, ofCall)> operands{};
+  size_t next = 0;
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (isArgument(info, op, ofCall))
+      operands[next++] = static_cast<int>(info.role);
+  return operands;
+}
+
+/// Calls `function` with the elements of `values` that are its arguments.
+template <OpKind op, bool ofCall, typename Function, typename Values,
+          size_t... i>
+bngradStatus_t apply(const Function &function, const Values &values,
+                     std::index_sequence<i...>) {
+  constexpr auto kArguments = listArguments<op, ofCall>();
+  return function(values[kArguments[i]]...);
+}
+
+template <OpKind op, bool ofCall, typename Function, typename Values>
+bngradStatus_t apply(const Function &function, const Values &values) {
+  return apply<op, ofCall>(
+      function, values, std::make_index_sequence<countArguments(op, ofCall)>());
+}
+
+/// A pointer that becomes the type of a parameter.
+struct AnyPointer {
+  void *pointer;
+  template <typename T> operator T *() const {
+    return static_cast<T *>(pointer);
+  }
+};
+} // namespace detail
+
+/// Calls the function of the C library that makes the descriptor of `op`.
 inline bngradStatus_t
-createDescriptor(Part part, bngradHandle_t handle,
+createDescriptor(OpKind op, bngradHandle_t handle,
                  bngradBatchNormBackwardDescriptor_t *descriptor,
                  const bngradBatchNormBackwardOptions_t *options,
                  const TensorDescriptors &tensors) {
-  const auto &of = tensors.of;
-  switch (part) {
-  case Part::Whole:
-    return bngradCreateBatchNormBackwardDescriptor(
-        handle, descriptor, options, of[GradInput], of[GradScale],
-        of[GradOffset], of[GradOutput], of[Input], of[Scale], of[Mean],
-        of[Statistic], of[Mask]);
-  case Part::Reduce:
-    return bngradCreateBatchNormBackwardReduceDescriptor(
-        handle, descriptor, options, of[Sums], of[GradOutput], of[Input],
-        of[Mean], of[Mask]);
-  case Part::Elemt:
-    return bngradCreateBatchNormBackwardElemtDescriptor(
-        handle, descriptor, options, of[GradInput], of[GradOutput], of[Input],
-        of[Scale], of[Mean], of[Statistic], of[Sums], of[Mask]);
+  switch (op) {
+#define BNGRAD_OP(op, ...)                                                     \
+  case OpKind::op:                                                             \
+    return detail::apply<OpKind::op, false>(                                   \
+        [&](auto... of) {                                                      \
+          return bngradCreateBatchNorm##op##Descriptor(handle, descriptor,     \
+                                                       options, of...);        \
+        },                                                                     \
+        tensors.of);
+#include "BNGrad/Dialect/Roles.def"
   }
   return BNGRAD_INTERNAL_ERROR;
 }
 
-/// Calls the function of the C library that computes `part`. Only Elemt reads
-/// `count`, the elements per channel.
-inline bngradStatus_t compute(Part part,
+/// Calls the function of the C library that computes `op`; `data` has also the
+/// addresses of scalars.
+inline bngradStatus_t compute(OpKind op,
                               bngradBatchNormBackwardDescriptor_t descriptor,
                               void *workspace, size_t workspaceSize,
-                              void *const (&of)[kNumOperands],
-                              const int64_t *count) {
-  switch (part) {
-  case Part::Whole:
-    return bngradBatchNormBackward(descriptor, workspace, workspaceSize,
-                                   of[GradInput], of[GradScale], of[GradOffset],
-                                   of[GradOutput], of[Input], of[Scale],
-                                   of[Mean], of[Statistic], of[Mask], nullptr);
-  case Part::Reduce:
-    return bngradBatchNormBackwardReduce(descriptor, workspace, workspaceSize,
-                                         of[Sums], of[GradOutput], of[Input],
-                                         of[Mean], of[Mask], nullptr);
-  case Part::Elemt:
-    return bngradBatchNormBackwardElemt(
-        descriptor, workspace, workspaceSize, of[GradInput], of[GradOutput],
-        of[Input], of[Scale], of[Mean], of[Statistic], of[Sums], count,
-        of[Mask], nullptr);
+                              void *const (&data)[kNumOperands]) {
+  detail::AnyPointer pointers[kNumOperands];
+  for (int i = 0; i < kNumOperands; ++i)
+    pointers[i] = {data[i]};
+  switch (op) {
+#define BNGRAD_OP(op, ...)                                                     \
+  case OpKind::op:                                                             \
+    return detail::apply<OpKind::op, true>(                                    \
+        [&](auto... of) {                                                      \
+          return bngradBatchNorm##op(descriptor, workspace, workspaceSize,     \
+                                     of..., nullptr);                          \
+        },                                                                     \
+        pointers);
+#include "BNGrad/Dialect/Roles.def"
   }
   return BNGRAD_INTERNAL_ERROR;
 }

@@ -113,10 +113,19 @@ struct ChannelSums {
 /// error is at most 2^10 * 2^-64 relative to A; the bound of f64 allows 2^-51.
 static constexpr int64_t kBlock = 1024;
 
+/// An element of the tensor of `role`.
+static double load(const ReferenceProblem &problem, Role role, int64_t index) {
+  return loadAsDouble(problem[role].type, problem[role].data, index);
+}
+
+static bool isMaskedOut(const ReferenceProblem &problem, int64_t index) {
+  auto *mask = static_cast<const uint8_t *>(problem[Role::Mask].data);
+  return mask && mask[index] == 0;
+}
+
 static Real loadGradOutput(const ReferenceProblem &problem, int64_t index) {
-  if (problem.mask && problem.mask[index] == 0)
-    return 0;
-  return loadAsDouble(problem.dataType, problem.gradOutput, index);
+  return isMaskedOut(problem, index) ? 0
+                                     : load(problem, Role::GradOutput, index);
 }
 
 static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
@@ -125,7 +134,7 @@ static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
   std::vector<ChannelSums> sums(mean.size());
   auto loadTerms = [&](int64_t index, int64_t channel, Real &dy, Real &dyXmu) {
     dy = loadGradOutput(problem, index);
-    Real x = loadAsDouble(problem.dataType, problem.input, index);
+    Real x = load(problem, Role::Input, index);
     dyXmu = dy * (x - mean[channel]);
   };
   int64_t extent = loops[0].extent;
@@ -168,15 +177,12 @@ static std::vector<ChannelSums> computeSums(const ReferenceProblem &problem,
 /// |x - mean|.
 static Real loadDistance(const ReferenceProblem &problem, int64_t index,
                          double mean) {
-  return std::fabs(loadAsDouble(problem.dataType, problem.input, index) -
-                   static_cast<Real>(mean));
+  return std::fabs(load(problem, Role::Input, index) - static_cast<Real>(mean));
 }
 
 static Real loadError(const ReferenceProblem &problem, int64_t index) {
-  bool isMaskedOut = problem.mask && problem.mask[index] == 0;
-  if (!problem.gradOutputError || isMaskedOut)
-    return 0;
-  return problem.gradOutputError[index];
+  const double *errors = problem[Role::GradOutput].error;
+  return errors && !isMaskedOut(problem, index) ? errors[index] : 0;
 }
 
 static void addErrors(const ReferenceProblem &problem,
@@ -200,11 +206,10 @@ static void addErrors(const ReferenceProblem &problem,
 
 /// u_acc: the roundoff of the widest operand, at least f32.
 static Real accumulatorRoundoff(const ReferenceProblem &problem) {
-  double roundoff =
-      std::min({unitRoundoff(ElementType::F32), unitRoundoff(problem.dataType),
-                unitRoundoff(problem.parameterType)});
-  if (problem.sums)
-    roundoff = std::min(roundoff, unitRoundoff(problem.sumsType));
+  double roundoff = unitRoundoff(ElementType::F32);
+  for (const ReferenceTensor &tensor : problem.tensors)
+    if (tensor.data && isFloat(tensor.type))
+      roundoff = std::min(roundoff, unitRoundoff(tensor.type));
   return roundoff;
 }
 
@@ -216,11 +221,11 @@ struct Bound {
   Real accumulated;
   Real smallest;
 
-  Bound(const ReferenceProblem &problem, ElementType result, int64_t count)
-      : resultRoundoff(unitRoundoff(result)),
+  Bound(const ReferenceProblem &problem, Role result, int64_t count)
+      : resultRoundoff(unitRoundoff(problem[result].type)),
         accumulated(4 * accumulatorRoundoff(problem) *
                     (4 + std::log2(static_cast<Real>(count) + 1))),
-        smallest(smallestSubnormal(result)) {}
+        smallest(smallestSubnormal(problem[result].type)) {}
 
   /// `error`: the effect of the operands' errors, which may enlarge the result
   /// and A by as much.
@@ -251,11 +256,10 @@ static void resize(ReferenceResult &result, int64_t size) {
 }
 
 static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
-  Real statistic =
-      loadAsDouble(problem.parameterType, problem.statistic, channel);
-  if (problem.statisticIsInvStd)
-    return statistic;
-  return 1 / std::sqrt(statistic + problem.epsilon);
+  if (problem[Role::InvStd].data)
+    return load(problem, Role::InvStd, channel);
+  Real variance = load(problem, Role::Variance, channel);
+  return 1 / std::sqrt(variance + problem.epsilon);
 }
 
 namespace {
@@ -282,7 +286,7 @@ static std::vector<double> loadMean(const ReferenceProblem &problem,
                                     int64_t numChannels) {
   std::vector<double> mean(static_cast<size_t>(numChannels));
   for (int64_t channel = 0; channel < numChannels; ++channel)
-    mean[channel] = loadAsDouble(problem.parameterType, problem.mean, channel);
+    mean[channel] = load(problem, Role::Mean, channel);
   return mean;
 }
 
@@ -292,14 +296,13 @@ static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     ChannelSums &channelSums = sums[channel];
-    channelSums.dy.sum = loadAsDouble(problem.sumsType, problem.sums, channel);
-    channelSums.dyXmu.sum =
-        loadAsDouble(problem.sumsType, problem.sums, numChannels + channel);
+    channelSums.dy.sum = load(problem, Role::Sums, channel);
+    channelSums.dyXmu.sum = load(problem, Role::Sums, numChannels + channel);
     channelSums.absDy = std::fabs(channelSums.dy.sum);
     channelSums.absDyXmu = std::fabs(channelSums.dyXmu.sum);
-    if (problem.sumsError) {
-      channelSums.errorDy = problem.sumsError[channel];
-      channelSums.errorDyXmu = problem.sumsError[numChannels + channel];
+    if (const double *errors = problem[Role::Sums].error) {
+      channelSums.errorDy = errors[channel];
+      channelSums.errorDyXmu = errors[numChannels + channel];
     }
   }
   return sums;
@@ -309,20 +312,19 @@ static std::vector<ChannelSums> loadSums(const ReferenceProblem &problem,
 static std::vector<ChannelSums>
 computeAllSums(const ReferenceProblem &problem, const std::vector<Loop> &loops,
                const std::vector<double> &mean) {
-  if (problem.sums)
+  if (problem[Role::Sums].data)
     return loadSums(problem, static_cast<int64_t>(mean.size()));
   std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
-  if (problem.gradOutputError)
+  if (problem[Role::GradOutput].error)
     addErrors(problem, loops, mean, sums);
   return sums;
 }
 
-ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
-                                     ElementType sumsType) {
+ReferenceResult computeReferenceSums(const ReferenceProblem &problem) {
   auto [numChannels, perChannel] = Sizes(problem);
   ReferenceResult result;
   resize(result, 2 * numChannels);
-  Bound bound(problem, sumsType, perChannel);
+  Bound bound(problem, Role::Sums, perChannel);
   std::vector<ChannelSums> sums(static_cast<size_t>(numChannels));
   if (numChannels != 0 && perChannel != 0)
     sums = computeAllSums(problem, collapse(problem.shape, problem.featureDims),
@@ -343,15 +345,16 @@ ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
 
 ReferenceResults computeReference(const ReferenceProblem &problem) {
   auto [numChannels, perChannel] = Sizes(problem);
-  int64_t count = problem.count.value_or(perChannel);
+  auto *given = static_cast<const int64_t *>(problem[Role::Count].data);
+  int64_t count = given ? *given : perChannel;
 
   ReferenceResults results;
   resize(results.gradInput, numChannels * perChannel);
   resize(results.gradScale, numChannels);
   resize(results.gradOffset, numChannels);
-  Bound gradInputBound(problem, problem.gradInputType, count);
-  Bound gradScaleBound(problem, problem.gradScaleType, count);
-  Bound gradOffsetBound(problem, problem.gradOffsetType, count);
+  Bound gradInputBound(problem, Role::GradInput, count);
+  Bound gradScaleBound(problem, Role::GradScale, count);
+  Bound gradOffsetBound(problem, Role::GradOffset, count);
   if (perChannel == 0) {
     for (int64_t channel = 0; channel < numChannels; ++channel) {
       results.gradScale.bound[channel] = gradScaleBound(0, 0, 0);
@@ -374,9 +377,8 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
     Real sumDy = channelSums.dy.get();
     Real sumDyXmu = channelSums.dyXmu.get();
     Real r = loadInvStd(problem, channel);
-    Real scale = problem.scale ? loadAsDouble(problem.parameterType,
-                                              problem.scale, channel)
-                               : 1;
+    Real scale =
+        problem[Role::Scale].data ? load(problem, Role::Scale, channel) : 1;
 
     Real gradScale = sumDyXmu * r;
     results.gradScale.value[channel] = static_cast<double>(gradScale);
@@ -407,8 +409,8 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
         exact = c.factor * dy;
         absolute = std::fabs(exact);
       } else {
-        Real xmu = loadAsDouble(problem.dataType, problem.input, i) -
-                   static_cast<Real>(mean[channel]);
+        Real xmu =
+            load(problem, Role::Input, i) - static_cast<Real>(mean[channel]);
         exact = c.factor * ((dy - c.meanDy) - xmu * c.slope);
         absolute = std::fabs(c.factor) *
                    (std::fabs(dy) + c.absMeanDy + std::fabs(xmu) * c.absSlope);
@@ -420,6 +422,17 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
     }
   });
   return results;
+}
+
+std::shared_ptr<const ReferenceResult> Reference::compute(Role role) {
+  if (role == Role::Sums)
+    return std::make_shared<ReferenceResult>(computeReferenceSums(problem));
+  if (!gradients)
+    gradients = std::make_shared<ReferenceResults>(computeReference(problem));
+  ReferenceResult &result = role == Role::GradInput   ? gradients->gradInput
+                            : role == Role::GradScale ? gradients->gradScale
+                                                      : gradients->gradOffset;
+  return {gradients, &result};
 }
 
 //===----------------------------------------------------------------------===//

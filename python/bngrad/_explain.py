@@ -13,8 +13,9 @@ from bngrad._errors import DtypeError, ParameterError, ShapeError
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _WIDTHS = (2, 2, 4, 8)
-_OUTPUTS = ("grad_input", "grad_scale", "grad_offset")
-_DATA = ("grad_output", "input", "mask", "grad_input")
+_OUTPUTS = tuple(name for name, use in _numpy._OPS["batch_norm_backward"].items() if use == "wanted")
+# Results last.
+_DATA = sorted((name for name, shape in _numpy._ROLES.items() if shape == "data"), key=_OUTPUTS.__contains__)
 _MOST_RANK = 16
 # Bytes of each of three arrays, beyond a core's share of most caches.
 _TRAFFIC_BYTES = 64 << 20

@@ -2,6 +2,8 @@ from collections.abc import Sequence
 from typing import Any
 
 __version__: str
+_ROLES: dict[str, str]
+_OPS: dict[str, dict[str, str]]
 
 def check_cpu() -> None: ...
 

@@ -56,7 +56,7 @@ static constexpr int64_t kFewElements = 1 << 14;
 /// The bytes of a workspace on the stack.
 static constexpr size_t kSmallWorkspace = 4096;
 
-Call::Call(Part part) : part(part) {
+Call::Call(OpKind op) : op(op) {
   options = {};
   options.struct_size = sizeof(options);
   std::fill_n(has, kNumOperands, false);
@@ -85,8 +85,7 @@ bngradStatus_t Descriptor::create(const Call &call, const Array *arrays,
   TensorDescriptors tensors;
   if (bngradStatus_t status = createDescriptors(call, arrays, tensors))
     return status;
-  return createDescriptor(call.part, handle, &descriptor, &call.options,
-                          tensors);
+  return createDescriptor(call.op, handle, &descriptor, &call.options, tensors);
 }
 
 bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
@@ -103,7 +102,9 @@ bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
   for (int i = 0; i < kNumOperands; ++i)
     if (call.has[i])
       data[i] = arrays[i].data;
-  return compute(call.part, descriptor, workspace, size, data, &call.count);
+  // The call only reads it.
+  data[Count] = const_cast<int64_t *>(&call.count);
+  return compute(call.op, descriptor, workspace, size, data);
 }
 
 std::string Descriptor::describe() const {
@@ -189,14 +190,14 @@ static void verifyOutputs(const Call &call) {
     if (!call.has[i] || !call.isOutput(i))
       continue;
     if (!isInjective(call.arrays[i]))
-      throwOverlap(kOperands[i].name);
+      throwOverlap(getInfo(i).name);
     for (int j = 0; j < i; ++j)
       if (call.has[j] && call.isOutput(j) &&
           overlap(call.arrays[j], call.arrays[i]))
         throwError(BNGRAD_BAD_PARAM,
-                   std::string(kOperands[j].name) +
+                   std::string(getInfo(j).name) +
                        ": expected memory apart from that of " +
-                       kOperands[i].name + ", got an overlap");
+                       getInfo(i).name + ", got an overlap");
   }
 }
 

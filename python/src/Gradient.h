@@ -20,15 +20,15 @@ namespace bngrad::python {
 /// A call of the C library.
 struct Call {
   /// Makes a call with all tensors absent and the default options.
-  explicit Call(Part part);
+  explicit Call(OpKind op);
 
-  bool isOutput(int operand) const { return bngrad::isOutput(part, operand); }
+  bool isOutput(int operand) const { return bngrad::isOutput(op, operand); }
 
-  Part part;
+  OpKind op;
   bngradBatchNormBackwardOptions_t options;
   /// The keyword of the statistic: variance or inv_std.
   const char *statistic = "variance";
-  /// For Elemt, the elements per channel.
+  /// The elements per channel, for an op that takes them.
   int64_t count = 0;
   bool has[kNumOperands];
   Array arrays[kNumOperands];

@@ -108,7 +108,7 @@ Problem::Problem(const std::vector<int64_t> &shape,
                  const std::vector<int> &order, int dtype, int parameterDtype,
                  nb::handle featureDims, const std::string &statistics,
                  bool hasMask, bool hasScale, const std::vector<int> &wanted)
-    : call(Part::Whole) {
+    : call(OpKind::Backward) {
   auto type = static_cast<Dtype>(dtype);
   auto parameterType = static_cast<Dtype>(parameterDtype);
   call.options.epsilon = 1e-5;
@@ -156,7 +156,7 @@ std::vector<std::string> Problem::getCopied() const {
   std::vector<std::string> names;
   for (int i = 0; i < kNumOperands; ++i)
     if (explanation.isCopied[i])
-      names.emplace_back(i == Statistic ? call.statistic : kOperands[i].name);
+      names.emplace_back(i == Statistic ? call.statistic : getInfo(i).name);
   return names;
 }
 

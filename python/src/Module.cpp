@@ -38,8 +38,10 @@ struct Request : Call {
   void readFeatureDims(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
                      nb::handle statistics);
-  void describeVector(Operand operand, Dtype dtype, bool isSums);
-  void describeGradInput();
+  /// Reads the operands that all ops begin with.
+  void readData(nb::handle gradOutput, nb::handle input, nb::handle mean);
+  void describe(Operand operand);
+  /// Allocates a result that the caller has not given.
   void allocate(Operand operand);
   /// The object of an output that was computed, or None.
   nb::object take(Operand operand);
@@ -63,7 +65,7 @@ void Request::read(nb::handle object, Operand operand, const char *name) {
 }
 
 void Request::readOutput(nb::handle object, Operand operand) {
-  read(object, operand, kOperands[operand].name);
+  read(object, operand, getName(operand));
 }
 
 void Request::execute() {
@@ -137,35 +139,46 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
   options.statistics = readStatistics(statistics);
 }
 
-/// Describes an output with the sizes of the feature dims. If these dims are
-/// wrong, the C library reports them later.
-void Request::describeVector(Operand operand, Dtype dtype, bool isSums) {
+void Request::readData(nb::handle gradOutput, nb::handle input,
+                       nb::handle mean) {
+  like = gradOutput;
+  read(gradOutput, GradOutput, "grad_output");
+  read(input, Input, "input");
+  read(mean, Mean, "mean");
+}
+
+/// Describes a result with its default type: data with the layout of input, or
+/// row-major. If the feature dims are wrong, the C library reports them later.
+void Request::describe(Operand operand) {
   Array &array = arrays[operand];
   const Array &input = arrays[Input];
-  array.dtype = dtype;
+  int order[BNGRAD_MAX_RANK];
+  if (isData(operand)) {
+    array = input;
+    findOrder(input, order);
+    setDenseStrides(array, order);
+    return;
+  }
   array.rank = 0;
-  if (isSums)
+  array.dtype = arrays[Mean].dtype;
+  if (getInfo(operand).shape == RoleShape::Sums) {
+    array.dtype = getSumType(input.dtype, array.dtype);
     array.shape[array.rank++] = 2;
+  }
   for (int i = 0; i < options.num_feature_dims; ++i) {
     int dim = options.feature_dims[i];
     array.shape[array.rank++] =
         dim >= 0 && dim < input.rank ? input.shape[dim] : 0;
   }
-  int order[BNGRAD_MAX_RANK];
   for (int dim = 0; dim < array.rank; ++dim)
     order[dim] = dim;
   setDenseStrides(array, order);
 }
 
-/// grad_input with the layout of input.
-void Request::describeGradInput() {
-  arrays[GradInput] = arrays[Input];
-  int order[BNGRAD_MAX_RANK];
-  findOrder(arrays[Input], order);
-  setDenseStrides(arrays[GradInput], order);
-}
-
 void Request::allocate(Operand operand) {
+  if (has[operand])
+    return;
+  describe(operand);
   results[operand].emplace(arrays[operand], like);
   has[operand] = true;
 }
@@ -179,40 +192,39 @@ nb::object Request::take(Operand operand) {
 }
 
 /// The outputs that `wanted` names.
-static void readWanted(nb::handle object, bool (&wanted)[3]) {
+static void readWanted(nb::handle object, bool (&wanted)[kNumOutputs]) {
   bool isSequence =
       PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr());
   if (!isSequence)
     throwType("wanted", "names of gradients", getTypeName(object));
   for (nb::handle item : object) {
     bool isKnown = false;
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < kNumOutputs; ++i)
       if (PyUnicode_Check(item.ptr()) &&
-          PyUnicode_CompareWithASCIIString(item.ptr(), kOperands[i].name) == 0)
+          PyUnicode_CompareWithASCIIString(item.ptr(), getInfo(i).name) == 0)
         wanted[i] = isKnown = true;
     if (!isKnown)
-      throwError(BNGRAD_BAD_PARAM, std::string("wanted: expected 'grad_input', "
-                                               "'grad_scale' or 'grad_offset', "
-                                               "got ") +
-                                       nb::repr(item).c_str());
+      throwError(BNGRAD_BAD_PARAM, "wanted: expected " +
+                                       listWanted(OpKind::Backward, "'") +
+                                       ", got " + nb::repr(item).c_str());
   }
 }
 
 /// The caller's outputs of the whole gradient.
 static void readOutputs(Request &request, nb::handle out,
-                        const bool (&wanted)[3]) {
+                        const bool (&wanted)[kNumOutputs]) {
   Py_ssize_t size = PyTuple_Check(out.ptr()) ? PyTuple_Size(out.ptr()) : -1;
-  if (size != 3)
+  if (size != kNumOutputs)
     throwType("out", "a tuple of grad_input, grad_scale and grad_offset",
               size >= 0 ? "tuple of " + std::to_string(size)
                         : getTypeName(out));
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kNumOutputs; ++i) {
     nb::handle item(PyTuple_GetItem(out.ptr(), i));
     if (item.is_none())
       continue;
     if (!wanted[i])
       throwError(BNGRAD_BAD_PARAM,
-                 std::string("out: expected None for ") + kOperands[i].name +
+                 std::string("out: expected None for ") + getInfo(i).name +
                      ", which is not wanted, got " + getTypeName(item));
     request.readOutput(item, static_cast<Operand>(i));
   }
@@ -224,30 +236,21 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
                            nb::handle epsilon, nb::handle mask,
                            nb::handle featureDims, nb::handle statistics,
                            nb::handle out, nb::handle wantedNames) {
-  Request request(Part::Whole);
-  request.like = gradOutput;
-  request.read(gradOutput, GradOutput, "grad_output");
-  request.read(input, Input, "input");
-  request.read(mean, Mean, "mean");
+  Request request(OpKind::Backward);
+  request.readData(gradOutput, input, mean);
   request.readOptional(scale, Scale, "scale");
   request.readStatistic(variance, invStd, epsilon, statistics);
   request.readOptional(mask, Mask, "mask");
   request.readFeatureDims(featureDims);
   bool areAll = wantedNames.is_none();
-  bool wanted[3] = {areAll, areAll, areAll};
+  bool wanted[kNumOutputs] = {areAll, areAll, areAll};
   if (!areAll)
     readWanted(wantedNames, wanted);
   if (!out.is_none())
     readOutputs(request, out, wanted);
-  for (Operand operand : {GradInput, GradScale, GradOffset}) {
-    if (!wanted[operand] || request.has[operand])
-      continue;
-    if (operand == GradInput)
-      request.describeGradInput();
-    else
-      request.describeVector(operand, request.arrays[Mean].dtype, false);
-    request.allocate(operand);
-  }
+  for (int i = 0; i < kNumOutputs; ++i)
+    if (wanted[i])
+      request.allocate(static_cast<Operand>(i));
   request.execute();
   return nb::make_tuple(request.take(GradInput), request.take(GradScale),
                         request.take(GradOffset));
@@ -256,22 +259,13 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
 static nb::object reduce(nb::handle gradOutput, nb::handle input,
                          nb::handle mean, nb::handle mask,
                          nb::handle featureDims, nb::handle out) {
-  Request request(Part::Reduce);
-  request.like = gradOutput;
-  request.read(gradOutput, GradOutput, "grad_output");
-  request.read(input, Input, "input");
-  request.read(mean, Mean, "mean");
+  Request request(OpKind::BackwardReduce);
+  request.readData(gradOutput, input, mean);
   request.readOptional(mask, Mask, "mask");
   request.readFeatureDims(featureDims);
-  if (!out.is_none()) {
+  if (!out.is_none())
     request.readOutput(out, Sums);
-  } else {
-    request.describeVector(
-        Sums,
-        getSumType(request.arrays[Input].dtype, request.arrays[Mean].dtype),
-        true);
-    request.allocate(Sums);
-  }
+  request.allocate(Sums);
   request.execute();
   return request.take(Sums);
 }
@@ -281,23 +275,17 @@ static nb::object elemt(nb::handle gradOutput, nb::handle input,
                         nb::handle scale, nb::handle variance,
                         nb::handle invStd, nb::handle epsilon, nb::handle mask,
                         nb::handle featureDims, nb::handle out) {
-  Request request(Part::Elemt);
-  request.like = gradOutput;
-  request.read(gradOutput, GradOutput, "grad_output");
-  request.read(input, Input, "input");
-  request.read(mean, Mean, "mean");
+  Request request(OpKind::BackwardElemt);
+  request.readData(gradOutput, input, mean);
   request.read(sums, Sums, "sums");
   request.count = readInteger(count, "count");
   request.readOptional(scale, Scale, "scale");
   request.readStatistic(variance, invStd, epsilon, nb::str("batch"));
   request.readOptional(mask, Mask, "mask");
   request.readFeatureDims(featureDims);
-  if (!out.is_none()) {
+  if (!out.is_none())
     request.readOutput(out, GradInput);
-  } else {
-    request.describeGradInput();
-    request.allocate(GradInput);
-  }
+  request.allocate(GradInput);
   request.execute();
   return request.take(GradInput);
 }
@@ -311,8 +299,31 @@ static void setThreads(nb::handle count) {
   setNumThreads(static_cast<int>(value));
 }
 
+/// The roles and ops of Roles.def for Python: {role: shape} and {op: {role:
+/// use}}.
+static void addRoles(nb::module_ &module) {
+  nb::dict roles, ops;
+  static constexpr const char *kShapes[] = {"data", "channel", "sums",
+                                            "scalar"};
+  static constexpr const char *kUses[] = {"", "required", "optional", "result",
+                                          "wanted"};
+  for (const mlir::bngrad::RoleInfo &info : mlir::bngrad::kRoles)
+    roles[info.name] = kShapes[static_cast<int>(info.shape)];
+  for (const mlir::bngrad::OpInfo &info : mlir::bngrad::kOps) {
+    nb::dict operands;
+    auto op = static_cast<OpKind>(&info - mlir::bngrad::kOps);
+    for (int i = 0; i < kNumOperands; ++i)
+      if (isInput(op, i) || isResult(op, i))
+        operands[getInfo(i).name] = kUses[static_cast<int>(getUse(op, i))];
+    ops[info.name] = operands;
+  }
+  module.attr("_ROLES") = roles;
+  module.attr("_OPS") = ops;
+}
+
 NB_MODULE(_numpy, module) {
   module.attr("__version__") = bngradVersion();
+  addRoles(module);
   nb::tuple dims = nb::make_tuple(1);
   module.def("batch_norm_backward", backward, "grad_output"_a, "input"_a,
              "mean"_a, nb::kw_only(), "scale"_a = nb::none(),

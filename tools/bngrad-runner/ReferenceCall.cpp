@@ -22,22 +22,19 @@ using namespace mlir::bngrad;
 using ::bngrad::ElementType;
 using ::bngrad::ReferenceProblem;
 using ::bngrad::ReferenceResult;
-using ::bngrad::ReferenceResults;
 
 static constexpr StringLiteral kReference = "bngrad_runner_reference";
 
 namespace {
 /// The arguments of generated code: addresses by role (0 if absent), and sizes.
 struct ReferenceTable {
-  static constexpr unsigned kNumRoles = getMaxEnumValForRole() + 1;
   void *operands[kNumRoles];
   double *operandErrors[kNumRoles];
   void *results[kNumRoles];
   double *resultErrors[kNumRoles]; // how far a computed result may be from it
   int64_t sizes[1];                // of input, as many as it has dims
 };
-static_assert(sizeof(ReferenceTable) ==
-                  (4 * ReferenceTable::kNumRoles + 1) * sizeof(int64_t),
+static_assert(sizeof(ReferenceTable) == (4 * kNumRoles + 1) * sizeof(int64_t),
               "generated code fills the table as an array of i64");
 } // namespace
 
@@ -56,58 +53,18 @@ static double getGreatestError(ElementType type, double stored, double exact,
   return std::max(high - stored, stored - low);
 }
 
-/// Sets the operand of `role` to the elements `data`, each computed with at
-/// most the error in `error` (null if exact).
-static void setOperand(ReferenceProblem &problem, Role role, const void *data,
-                       const double *error) {
-  switch (role) {
-  case Role::GradOutput:
-    problem.gradOutput = data;
-    problem.gradOutputError = error;
-    return;
-  case Role::Input:
-    problem.input = data;
-    return;
-  case Role::Mask:
-    problem.mask = static_cast<const uint8_t *>(data);
-    return;
-  case Role::Scale:
-    problem.scale = data;
-    return;
-  case Role::Mean:
-    problem.mean = data;
-    return;
-  case Role::Variance:
-  case Role::InvStd:
-    problem.statistic = data;
-    return;
-  case Role::Sums:
-    problem.sums = data;
-    problem.sumsError = error;
-    return;
-  case Role::Count:
-    problem.count = *static_cast<const int64_t *>(data);
-    return;
-  case Role::GradInput:
-  case Role::GradScale:
-  case Role::GradOffset:
-    break;
-  }
-  llvm_unreachable("expected the role of an operand");
-}
-
-/// True if setOperand supports errors of an operand of `role`.
-static bool takesError(Role role) {
-  return role == Role::GradOutput || role == Role::Sums;
-}
-
 /// Adds the sizes and pointers of a call.
 static void readTable(const ReferenceTable &table, int64_t rank,
                       ReferenceProblem &problem) {
-  for (unsigned i : llvm::seq(ReferenceTable::kNumRoles))
-    if (const void *data = table.operands[i])
-      setOperand(problem, static_cast<Role>(i), data, table.operandErrors[i]);
+  for (unsigned i : llvm::seq(kNumRoles)) {
+    problem.tensors[i].data = table.operands[i];
+    problem.tensors[i].error = table.operandErrors[i];
+  }
   problem.shape.assign(table.sizes, table.sizes + rank);
+}
+
+static bool isExact(const ReferenceOutput &output) {
+  return getInfo(output.role).type == RoleType::Integer;
 }
 
 static int64_t computeCount(const ReferenceProblem &problem) {
@@ -117,46 +74,6 @@ static int64_t computeCount(const ReferenceProblem &problem) {
       count *= size;
   return count;
 }
-
-namespace {
-/// The formulas of one problem. The three gradients are computed at once.
-class FormulaEvaluator {
-public:
-  explicit FormulaEvaluator(const ReferenceProblem &problem)
-      : problem(problem) {}
-
-  /// The result of `formula` as a value of `type`; null if it is exact.
-  std::shared_ptr<const ReferenceResult> evaluate(ReferenceFormula formula,
-                                                  ElementType type) {
-    switch (formula) {
-    case ReferenceFormula::GradInput:
-      return getGradient(&ReferenceResults::gradInput);
-    case ReferenceFormula::GradScale:
-      return getGradient(&ReferenceResults::gradScale);
-    case ReferenceFormula::GradOffset:
-      return getGradient(&ReferenceResults::gradOffset);
-    case ReferenceFormula::Sums:
-      return std::make_shared<const ReferenceResult>(
-          ::bngrad::computeReferenceSums(problem, type));
-    case ReferenceFormula::Count:
-      return nullptr;
-    }
-    llvm_unreachable("unknown formula");
-  }
-
-private:
-  std::shared_ptr<const ReferenceResult>
-  getGradient(ReferenceResult ReferenceResults::*member) {
-    if (!gradients)
-      gradients = std::make_shared<ReferenceResults>(
-          ::bngrad::computeReference(problem));
-    return {gradients, &(*gradients.*member)};
-  }
-
-  const ReferenceProblem &problem;
-  std::shared_ptr<ReferenceResults> gradients;
-};
-} // namespace
 
 /// Stores the rounded values of `result` in `values`, and how far a computed
 /// value may be from each in `errors`.
@@ -176,17 +93,18 @@ static void evaluateReference(int64_t evaluationAddress, int64_t tableAddress) {
   Evaluation &evaluation = *reinterpret_cast<Evaluation *>(evaluationAddress);
   const auto &table = *reinterpret_cast<const ReferenceTable *>(tableAddress);
   readTable(table, evaluation.rank, evaluation.problem);
-  FormulaEvaluator evaluator(evaluation.problem);
+  ::bngrad::Reference reference(evaluation.problem);
   evaluation.results.clear();
   for (const ReferenceOutput &output : evaluation.outputs) {
     unsigned entry = static_cast<unsigned>(output.role);
-    auto result = evaluator.evaluate(output.formula, output.type);
-    if (result)
-      storeResult(*result, output.type, table.results[entry],
-                  table.resultErrors[entry]);
-    else
-      *static_cast<int64_t *>(table.results[entry]) =
-          computeCount(evaluation.problem);
+    void *values = table.results[entry];
+    std::shared_ptr<const ReferenceResult> result;
+    if (isExact(output)) {
+      *static_cast<int64_t *>(values) = computeCount(evaluation.problem);
+    } else {
+      result = reference.compute(output.role);
+      storeResult(*result, output.type, values, table.resultErrors[entry]);
+    }
     evaluation.results.push_back(std::move(result));
   }
 }
@@ -199,53 +117,21 @@ static ElementType getElementType(Value value) {
   return *getElementType(getElementTypeOrSelf(value));
 }
 
-/// Sets the type of the results of `formula` if it affects the bounds.
-static void setResultType(ReferenceProblem &problem, ReferenceFormula formula,
-                          ElementType type) {
-  switch (formula) {
-  case ReferenceFormula::GradInput:
-    problem.gradInputType = type;
-    return;
-  case ReferenceFormula::GradScale:
-    problem.gradScaleType = type;
-    return;
-  case ReferenceFormula::GradOffset:
-    problem.gradOffsetType = type;
-    return;
-  case ReferenceFormula::Sums:
-  case ReferenceFormula::Count:
-    return;
-  }
-  llvm_unreachable("unknown formula");
-}
-
 /// Describes `op` to the reference.
-///
-/// Errors: a diagnostic and failure for a result without a formula.
-static FailureOr<std::unique_ptr<Evaluation>> describe(GradientOpInterface op) {
+static std::unique_ptr<Evaluation> describe(GradientOpInterface op) {
   auto evaluation = std::make_unique<Evaluation>();
   ReferenceProblem &problem = evaluation->problem;
-  Value input = op.getOperandOf(Role::Input);
-  evaluation->rank = cast<RankedTensorType>(input.getType()).getRank();
+  evaluation->rank = op.getDataShape().size();
   llvm::append_range(problem.featureDims, op.getFeatureDims());
-  problem.dataType = getElementType(input);
   problem.epsilon = op.getEpsilon().convertToDouble();
   problem.globalStatistics = op.getStatistics() == Statistics::Global;
-  problem.statisticIsInvStd = op.getOperandOf(Role::InvStd) != nullptr;
-  if (Value mean = op.getOperandOf(Role::Mean))
-    problem.parameterType = getElementType(mean);
-  if (Value sums = op.getOperandOf(Role::Sums))
-    problem.sumsType = getElementType(sums);
+  for (OpOperand &operand : op->getOpOperands())
+    problem[op.getOperandRole(operand)].type = getElementType(operand.get());
   for (auto [role, result] :
        llvm::zip_equal(op.getResultRoles(), op->getResults())) {
-    FailureOr<ReferenceFormula> formula = op.getReferenceFormula(role);
-    if (failed(formula))
-      return op.emitError() << "--check: expected a formula of the reference "
-                               "for "
-                            << stringifyRole(role) << ", got none";
     ElementType type = getElementType(result);
-    evaluation->outputs.push_back({role, *formula, type});
-    setResultType(problem, *formula, type);
+    evaluation->outputs.push_back({role, type});
+    problem[role].type = type;
   }
   return evaluation;
 }
@@ -260,14 +146,10 @@ class TableBuilder {
 public:
   TableBuilder(OpBuilder &b, Location loc, GradientOpInterface op)
       : b(b), loc(loc), op(op),
-        entries(4 * ReferenceTable::kNumRoles,
-                arith::ConstantIntOp::create(b, loc, 0, 64)) {}
+        entries(4 * kNumRoles, arith::ConstantIntOp::create(b, loc, 0, 64)) {}
 
   /// Adds the operands, and the errors of operands in which the op is linear.
-  ///
-  /// Errors: a diagnostic and failure for an error that the reference does not
-  ///         support.
-  LogicalResult addOperands(function_ref<Value(Value)> getError);
+  void addOperands(function_ref<Value(Value)> getError);
   /// Allocates the results and their errors.
   ///
   /// Errors: a diagnostic and failure if their sizes cannot be reified.
@@ -293,7 +175,7 @@ private:
     return MemRefType::get(type.getShape(), type.getElementType());
   }
   void setAddress(Column column, Role role, Value buffer) {
-    entries[column * ReferenceTable::kNumRoles + static_cast<unsigned>(role)] =
+    entries[column * kNumRoles + static_cast<unsigned>(role)] =
         addressOf(buffer);
   }
   /// The address of a tensor that is only read.
@@ -318,19 +200,14 @@ private:
 };
 } // namespace
 
-LogicalResult TableBuilder::addOperands(function_ref<Value(Value)> getError) {
+void TableBuilder::addOperands(function_ref<Value(Value)> getError) {
   for (OpOperand &operand : op->getOpOperands()) {
     Role role = op.getOperandRole(operand);
     setTensor(Operands, role, operand.get());
     Value error = getError(operand.get());
-    if (!error || !op.isLinearIn(role))
-      continue;
-    if (!takesError(role))
-      return op.emitError() << "--check: expected " << stringifyRole(role)
-                            << " without errors, got one that was computed";
-    setTensor(OperandErrors, role, error);
+    if (error && getInfo(role).isLinear)
+      setTensor(OperandErrors, role, error);
   }
-  return success();
 }
 
 LogicalResult TableBuilder::addResults() {
@@ -381,8 +258,8 @@ TableBuilder::getResults(ArrayRef<ReferenceOutput> outputs) {
   SmallVector<BoundedValue> results;
   for (auto [output, buffer] : llvm::zip_equal(outputs, buffers)) {
     auto [values, errors] = buffer;
-    bool isExact = output.formula == ReferenceFormula::Count;
-    results.push_back({toTensor(values), isExact ? Value() : toTensor(errors)});
+    results.push_back(
+        {toTensor(values), isExact(output) ? Value() : toTensor(errors)});
   }
   return results;
 }
@@ -402,18 +279,15 @@ CompiledProgram::Symbol ReferenceCalls::getSymbol() {
 FailureOr<SmallVector<BoundedValue>>
 ReferenceCalls::replace(GradientOpInterface op,
                         function_ref<Value(Value)> getError) {
-  FailureOr<std::unique_ptr<Evaluation>> description = describe(op);
-  if (failed(description))
-    return failure();
   OpBuilder b(op);
   Location loc = op.getLoc();
   TableBuilder table(b, loc, op);
-  if (failed(table.addOperands(getError)) || failed(table.addResults()))
+  table.addOperands(getError);
+  if (failed(table.addResults()))
     return failure();
   table.addSizes();
   Value address = table.store();
-  const Evaluation &evaluation =
-      *evaluations.emplace_back(std::move(*description));
+  const Evaluation &evaluation = *evaluations.emplace_back(describe(op));
   Value evaluationAddress = arith::ConstantIntOp::create(
       b, loc, reinterpret_cast<int64_t>(&evaluation), 64);
   func::CallOp::create(b, loc, reference,

@@ -24,7 +24,6 @@ namespace mlir::bngrad {
 /// A result of an op, described to the reference.
 struct ReferenceOutput {
   Role role;
-  ReferenceFormula formula;
   ::bngrad::ElementType type;
 };
 
@@ -50,8 +49,9 @@ public:
   /// computed result may have (null if exact). `getError` gives the error of an
   /// operand, as in buildErrorBounds.
   ///
-  /// Errors: a diagnostic at `op` and failure if the reference cannot compute
-  ///         it.
+  /// Errors: a diagnostic at `op` and failure if the sizes of its results do
+  /// not
+  ///         follow from the operands.
   FailureOr<SmallVector<BoundedValue>>
   replace(GradientOpInterface op, function_ref<Value(Value)> getError);
 

@@ -31,18 +31,17 @@ ReferenceResults Case::compute() const {
   problem.featureDims = featureDims;
   problem.epsilon = epsilon;
   problem.globalStatistics = globalStatistics;
-  problem.statisticIsInvStd = statisticIsInvStd;
-  problem.dataType = dataType;
-  problem.parameterType = parameterType;
-  problem.gradInputType = resultType;
-  problem.gradScaleType = resultType;
-  problem.gradOffsetType = resultType;
-  problem.gradOutput = dy.data();
-  problem.input = x.data();
-  problem.scale = scale.empty() ? nullptr : s.data();
-  problem.mean = m.data();
-  problem.statistic = v.data();
-  problem.mask = mask.empty() ? nullptr : mask.data();
+  for (Role role : {Role::GradInput, Role::GradScale, Role::GradOffset})
+    problem[role].type = resultType;
+  problem[Role::GradOutput] = {dataType, dy.data()};
+  problem[Role::Input] = {dataType, x.data()};
+  if (!scale.empty())
+    problem[Role::Scale] = {parameterType, s.data()};
+  problem[Role::Mean] = {parameterType, m.data()};
+  problem[statisticIsInvStd ? Role::InvStd : Role::Variance] = {parameterType,
+                                                                v.data()};
+  if (!mask.empty())
+    problem[Role::Mask] = {ElementType::I1, mask.data()};
   return computeReference(problem);
 }
 

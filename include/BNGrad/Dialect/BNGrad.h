@@ -13,6 +13,7 @@
 #ifndef BNGRAD_DIALECT_BNGRAD_H
 #define BNGRAD_DIALECT_BNGRAD_H
 
+#include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Dialect/Schedule.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -21,6 +22,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/RuntimeVerifiableOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -34,24 +36,8 @@
 
 namespace mlir::bngrad {
 
-/// The shapes of operands and results.
-enum class RoleShape {
-  Data,    ///< the shape of input
-  Channel, ///< the sizes of input at the feature dims
-  Sums,    ///< 2, then the sizes of Channel
-  Scalar   ///< rank 0
-};
-
-/// The shape of every operand and result of `role`.
-RoleShape getRoleShape(Role role);
-
-/// The formulas of the reference in long double, BNGrad/Runtime/Reference.h.
-enum class ReferenceFormula { GradInput, GradScale, GradOffset, Sums, Count };
-
-/// Default of GradientOpInterface: the formula with the name of `role`.
-///
-/// Errors: failure for a role that no result has.
-FailureOr<ReferenceFormula> getReferenceFormula(Role role);
+/// The ODS name of `role`.
+inline StringRef stringifyRole(Role role) { return getInfo(role).name; }
 
 /// Default of GradientOpInterface, also used to infer types before the op
 /// exists: the widest float element type among `operands`, at least f32.

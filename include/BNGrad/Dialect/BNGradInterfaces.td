@@ -9,34 +9,15 @@
 #ifndef BNGRAD_DIALECT_BNGRADINTERFACES_TD
 #define BNGRAD_DIALECT_BNGRADINTERFACES_TD
 
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/Interfaces.td"
-
-// Run-time checks of operands follow this order.
-def BNGrad_Role : I32Enum<
-    "Role", "Meaning of an operand or result, by its ODS name", [
-      I32EnumCase<"GradOutput", 0, "grad_output">,
-      I32EnumCase<"Input", 1, "input">,
-      I32EnumCase<"Mask", 2, "mask">,
-      I32EnumCase<"Scale", 3, "scale">,
-      I32EnumCase<"Mean", 4, "mean">,
-      I32EnumCase<"Variance", 5, "variance">,
-      I32EnumCase<"InvStd", 6, "inv_std">,
-      I32EnumCase<"Sums", 7, "sums">,
-      I32EnumCase<"Count", 8, "count">,
-      I32EnumCase<"GradInput", 9, "grad_input">,
-      I32EnumCase<"GradScale", 10, "grad_scale">,
-      I32EnumCase<"GradOffset", 11, "grad_offset">
-    ]> {
-  let cppNamespace = "::mlir::bngrad";
-}
 
 def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
   let cppNamespace = "::mlir::bngrad";
   let description = [{
     Every op of the dialect: a gradient of batch normalization, or a part of
     one. An op has the operand `input`, and at most one operand and one result
-    of each role. CONTRIBUTING.md lists the files of a new op.
+    of each role of BNGrad/Dialect/Roles.def. CONTRIBUTING.md lists the files of
+    a new op.
   }];
   let methods = [
     StaticInterfaceMethod<"Roles of the operands in ODS order, including absent ones.",
@@ -58,18 +39,7 @@ def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
     InterfaceMethod<"The type of all arithmetic; the default is the widest "
                     "float element type among the operands, at least f32.",
         "::mlir::FloatType", "getAccumulatorType", (ins), "",
-        [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>,
-    // The sums are linear in grad_output. The reference in long double
-    // propagates only errors of these two roles.
-    InterfaceMethod<"Whether the results are linear in the operand of `role` "
-                    "together with the other operands of which this is true.",
-        "bool", "isLinearIn", (ins "::mlir::bngrad::Role":$role), "",
-        [{ return role == Role::GradOutput || role == Role::Sums; }]>,
-    InterfaceMethod<"The formula by which the reference in long double computes the "
-                    "result of `role`; failure: it has none.",
-        "::llvm::FailureOr<::mlir::bngrad::ReferenceFormula>",
-        "getReferenceFormula", (ins "::mlir::bngrad::Role":$role), "",
-        [{ return ::mlir::bngrad::getReferenceFormula(role); }]>
+        [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>
   ];
   let extraClassDeclaration = [{
     /// The role of `operand`, an operand of this op.

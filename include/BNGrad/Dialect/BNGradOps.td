@@ -17,24 +17,33 @@ include "mlir/Interfaces/RuntimeVerifiableOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 
-// A method that returns the roles.
-class BNGrad_RoleList<string getter, list<string> roles> {
+// A method that returns roles by their names in Roles.def.
+class BNGrad_RoleList<string getter, list<string> names> {
   code declaration = [{
     static ::llvm::ArrayRef<::mlir::bngrad::Role> }] # getter # [{() {
-      using ::mlir::bngrad::Role;
-      static constexpr Role kRoles[] = }] #
-          "{Role::" # !interleave(roles, ", Role::") # "};" # [{
+      using ::mlir::bngrad::getRole;
+      static constexpr ::mlir::bngrad::Role kRoles[] = {getRole("}] #
+          !interleave(names, "\"), getRole(\"") # [{")};
       return kRoles;
     }
   }];
 }
 
+// The syntax of operand `index`, such as `input` `(` $input `:` type($input) `)`.
+class BNGrad_Clause<dag arguments, int index> {
+  string name = !getdagname(arguments, index);
+  bit isOptional = !isa<Optional>(!getdagarg<OpVariable>(arguments, index).constraint);
+  string operand = "$" # name # !if(isOptional, "^", "");
+  string clause = "`" # name # "` `(` " # operand # " `:` type($" # name # ") `)`";
+  string text = !if(isOptional, "(" # clause # ")?", clause);
+}
+
 // Base class of the ops: pure computations on tensors with type and shape
-// inference. The roles are cases of BNGrad_Role, in the order of `arguments`
-// and `results`. An op defines the methods of GradientOpInterface for which
-// neither the defaults nor its attribute accessors suffice.
-class BNGrad_GradientOp<string mnemonic, list<string> operandRoles,
-                        list<string> resultRoles, list<Trait> traits = []>
+// inference. Operands and results are named by roles of Roles.def, from which
+// verification and inference follow. Operands come before attributes. An op
+// defines the methods of GradientOpInterface for which neither the defaults nor
+// its attribute accessors suffice.
+class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
         BNGrad_GradientOpInterface, NoMemoryEffect,
         DeclareOpInterfaceMethods<ConditionallySpeculatable>,
@@ -46,11 +55,41 @@ class BNGrad_GradientOp<string mnemonic, list<string> operandRoles,
       ])> {
   let hasVerifier = 1;
 
+  list<int> operandIndices = !filter(i, !range(!size(arguments)),
+      !initialized(!getdagarg<OpVariable>(arguments, i)));
+  let assemblyFormat =
+      !interleave(!foreach(i, operandIndices, BNGrad_Clause<arguments, i>.text),
+                  " ") # " attr-dict `:` type(results)";
+
   code baseClassDeclaration =
-      BNGrad_RoleList<"getOperandRoles", operandRoles>.declaration #
-      BNGrad_RoleList<"getResultRoles", resultRoles>.declaration;
+      BNGrad_RoleList<"getOperandRoles",
+                      !foreach(i, operandIndices,
+                               !getdagname(arguments, i))>.declaration #
+      BNGrad_RoleList<"getResultRoles",
+                      !foreach(i, !range(!size(results)),
+                               !getdagname(results, i))>.declaration;
   let extraClassDeclaration = baseClassDeclaration;
+  // For ops whose results may have any float types.
+  code haveAnyFloatTypes = [{
+    /// True if the shapes agree.
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
+                                        ::mlir::TypeRange given) {
+      return ::mlir::succeeded(
+          ::mlir::verifyCompatibleShapes(inferred, given));
+    }
+  }];
   let extraClassDefinition = [{
+    LogicalResult $cppClass::verify() { return detail::verify(*this); }
+    LogicalResult $cppClass::inferReturnTypes(
+        MLIRContext *context, std::optional<Location> location,
+        ValueRange operands, DictionaryAttr attributes,
+        OpaqueProperties properties, RegionRange regions,
+        SmallVectorImpl<Type> &inferredReturnTypes) {
+      Adaptor op(operands, attributes, properties, regions);
+      return detail::inferTypes(location,
+                                detail::Operands(op, getOperandRoles()),
+                                getResultRoles(), inferredReturnTypes);
+    }
     Speculation::Speculatability $cppClass::getSpeculatability() {
       return detail::getSpeculatability(*this);
     }
@@ -79,12 +118,20 @@ class BNGrad_GradientOp<string mnemonic, list<string> operandRoles,
   }];
 }
 
+// Operands of several ops.
+def BNGrad_GradOutput : Arg<BNGrad_FloatTensor,
+    "gradient of the loss by the output; shape of input">;
+def BNGrad_Input : Arg<BNGrad_FloatTensor, "input of the forward pass">;
+def BNGrad_Scale : Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">;
+def BNGrad_Mean : Arg<BNGrad_FloatTensor, "per-channel mean">;
+def BNGrad_Variance : Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">;
+def BNGrad_InvStd : Arg<Optional<BNGrad_FloatTensor>,
+    "per-channel 1/sqrt(variance + epsilon)">;
+def BNGrad_Mask : Arg<Optional<BNGrad_MaskTensor>,
+    "false: grad_output counts as 0; shape of input">;
+
 def BNGrad_BatchNormBackwardOp
-    : BNGrad_GradientOp<"batch_norm_backward",
-                        ["GradOutput", "Input", "Scale", "Mean", "Variance",
-                         "InvStd", "Mask"],
-                        ["GradInput", "GradScale", "GradOffset"],
-                        [AttrSizedOperandSegments]> {
+    : BNGrad_GradientOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
   let summary = "Gradient of batch normalization";
   let description = [{
     Computes the gradients of a loss with respect to the input, the scale and
@@ -170,13 +217,13 @@ def BNGrad_BatchNormBackwardOp
   }];
 
   let arguments = (ins
-    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
-    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel 1/sqrt(variance + epsilon)">:$inv_std,
-    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    BNGrad_GradOutput:$grad_output,
+    BNGrad_Input:$input,
+    BNGrad_Scale:$scale,
+    BNGrad_Mean:$mean,
+    BNGrad_Variance:$variance,
+    BNGrad_InvStd:$inv_std,
+    BNGrad_Mask:$mask,
     DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
     DefaultValuedAttr<F64Attr, "0.0">:$epsilon,
     DefaultValuedAttr<BNGrad_StatisticsAttr,
@@ -188,17 +235,6 @@ def BNGrad_BatchNormBackwardOp
     BNGrad_FloatTensor:$grad_scale,
     BNGrad_FloatTensor:$grad_offset
   );
-
-  let assemblyFormat = [{
-    `grad_output` `(` $grad_output `:` type($grad_output) `)`
-    `input` `(` $input `:` type($input) `)`
-    (`scale` `(` $scale^ `:` type($scale) `)`)?
-    `mean` `(` $mean `:` type($mean) `)`
-    (`variance` `(` $variance^ `:` type($variance) `)`)?
-    (`inv_std` `(` $inv_std^ `:` type($inv_std) `)`)?
-    (`mask` `(` $mask^ `:` type($mask) `)`)?
-    attr-dict `:` type(results)
-  }];
 
   let builders = [
     // Infers the types of the results. Absent operands are null. Invalid
@@ -213,17 +249,11 @@ def BNGrad_BatchNormBackwardOp
                    CArg<"::mlir::bngrad::Statistics",
                         "::mlir::bngrad::Statistics::Batch">:$statistics)>
   ];
-  let extraClassDeclaration = baseClassDeclaration # [{
-    /// True if the shapes agree; each result may have any float element type.
-    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
-                                        ::mlir::TypeRange given);
-  }];
+  let extraClassDeclaration = baseClassDeclaration # haveAnyFloatTypes;
 }
 
 def BNGrad_BatchNormBackwardReduceOp
-    : BNGrad_GradientOp<"batch_norm_backward_reduce",
-                        ["GradOutput", "Input", "Mean", "Mask"],
-                        ["Sums", "Count"]> {
+    : BNGrad_GradientOp<"batch_norm_backward_reduce"> {
   let summary = "The sums of the gradient of batch normalization";
   let description = [{
     The first half of `bngrad.batch_norm_backward`, for a batch that is spread
@@ -269,31 +299,20 @@ def BNGrad_BatchNormBackwardReduceOp
   }];
 
   let arguments = (ins
-    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
-    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
-    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    BNGrad_GradOutput:$grad_output,
+    BNGrad_Input:$input,
+    BNGrad_Mean:$mean,
+    BNGrad_Mask:$mask,
     DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims
   );
   let results = (outs
     Res<BNGrad_FloatTensor, "row 0 sum_dy, row 1 sum_dy_xmu">:$sums,
     Res<BNGrad_CountTensor, "M">:$count
   );
-
-  let assemblyFormat = [{
-    `grad_output` `(` $grad_output `:` type($grad_output) `)`
-    `input` `(` $input `:` type($input) `)`
-    `mean` `(` $mean `:` type($mean) `)`
-    (`mask` `(` $mask^ `:` type($mask) `)`)?
-    attr-dict `:` type(results)
-  }];
 }
 
 def BNGrad_BatchNormBackwardElemtOp
     : BNGrad_GradientOp<"batch_norm_backward_elemt",
-                        ["GradOutput", "Input", "Scale", "Mean", "Variance",
-                         "InvStd", "Sums", "Count", "Mask"],
-                        ["GradInput"],
                         [AttrSizedOperandSegments,
                          // ODS generates this only for several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
@@ -337,42 +356,26 @@ def BNGrad_BatchNormBackwardElemtOp
   }];
 
   let arguments = (ins
-    Arg<BNGrad_FloatTensor, "gradient of the loss by the output; shape of input">:$grad_output,
-    Arg<BNGrad_FloatTensor, "input of the forward pass">:$input,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">:$scale,
-    Arg<BNGrad_FloatTensor, "per-channel mean">:$mean,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">:$variance,
-    Arg<Optional<BNGrad_FloatTensor>, "per-channel 1/sqrt(variance + epsilon)">:$inv_std,
+    BNGrad_GradOutput:$grad_output,
+    BNGrad_Input:$input,
+    BNGrad_Scale:$scale,
+    BNGrad_Mean:$mean,
+    BNGrad_Variance:$variance,
+    BNGrad_InvStd:$inv_std,
     Arg<Optional<BNGrad_FloatTensor>, "row 0 sum_dy, row 1 sum_dy_xmu, of the whole batch">:$sums,
     Arg<Optional<BNGrad_CountTensor>, "M of the whole batch">:$count,
-    Arg<Optional<BNGrad_MaskTensor>, "false: grad_output counts as 0; shape of input">:$mask,
+    BNGrad_Mask:$mask,
     DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
     DefaultValuedAttr<F64Attr, "0.0">:$epsilon
   );
   let results = (outs BNGrad_FloatTensor:$grad_input);
-
-  let assemblyFormat = [{
-    `grad_output` `(` $grad_output `:` type($grad_output) `)`
-    `input` `(` $input `:` type($input) `)`
-    (`scale` `(` $scale^ `:` type($scale) `)`)?
-    `mean` `(` $mean `:` type($mean) `)`
-    (`variance` `(` $variance^ `:` type($variance) `)`)?
-    (`inv_std` `(` $inv_std^ `:` type($inv_std) `)`)?
-    (`sums` `(` $sums^ `:` type($sums) `)`)?
-    (`count` `(` $count^ `:` type($count) `)`)?
-    (`mask` `(` $mask^ `:` type($mask) `)`)?
-    attr-dict `:` type(results)
-  }];
 
   let extraClassDeclaration = baseClassDeclaration # [{
     /// `batch` with `sums`.
     ::mlir::bngrad::Statistics getStatistics() {
       return getSums() ? Statistics::Batch : Statistics::Global;
     }
-    /// True if the shapes agree; the result may have any float element type.
-    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred,
-                                        ::mlir::TypeRange given);
-  }];
+  }] # haveAnyFloatTypes;
 }
 
 def BNGrad_ElementCastOp

@@ -9,20 +9,33 @@
 #ifndef BNGRAD_RUNTIME_REFERENCE_H
 #define BNGRAD_RUNTIME_REFERENCE_H
 
+#include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Runtime/ElementType.h"
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 namespace bngrad {
 
-/// One `bngrad.batch_norm_backward` with its operands.
+using mlir::bngrad::Role;
+
+/// An operand or a result. Only the type of a result counts, for its bounds.
+struct ReferenceTensor {
+  ElementType type = ElementType::F32;
+  /// Null if absent.
+  const void *data = nullptr;
+  /// Bound on the error of each element of `data`, relative to the operand of
+  /// the computed results, for a role that is linear. The bounds of the results
+  /// include its effect. Null means no error.
+  const double *error = nullptr;
+};
+
+/// One op with its operands.
 ///
 /// Shapes: `shape` is that of input, rank >= 1, extents >= 0; `featureDims` is
-///         not empty, strictly ascending, in [0, rank). grad_output, input and
-///         mask are dense row-major of `shape`; scale, mean and statistic are
-///         dense row-major of the extents of input at `featureDims`.
+///         not empty, strictly ascending, in [0, rank). Tensors are dense
+///         row-major, with the shapes of their roles.
 /// Errors: none are reported, as the problem has been verified.
 struct ReferenceProblem {
   std::vector<int64_t> shape;
@@ -30,41 +43,16 @@ struct ReferenceProblem {
   double epsilon = 0;
   /// Whether mean and statistic are constants, not functions of input.
   bool globalStatistics = false;
-  /// Whether `statistic` is 1/sqrt(variance + epsilon), not the variance.
-  bool statisticIsInvStd = false;
+  /// By role. Without sums, they are those over input itself; without a count,
+  /// M is that of input.
+  ReferenceTensor tensors[mlir::bngrad::kNumRoles];
 
-  /// The type of grad_output and input.
-  ElementType dataType = ElementType::F32;
-  /// The type of scale, mean and statistic.
-  ElementType parameterType = ElementType::F32;
-  /// The types of the results to check; they only affect the bounds.
-  ElementType gradInputType = ElementType::F32;
-  ElementType gradScaleType = ElementType::F32;
-  ElementType gradOffsetType = ElementType::F32;
-
-  const void *gradOutput = nullptr;
-  const void *input = nullptr;
-  /// Null means 1 for every channel.
-  const void *scale = nullptr;
-  const void *mean = nullptr;
-  const void *statistic = nullptr;
-  /// One byte per element of input; where it is 0, grad_output counts as 0.
-  /// Null means no mask.
-  const uint8_t *mask = nullptr;
-
-  /// The sums of a batch that input is a part of, [2, extents of mean]: sum_dy,
-  /// then sum_dy_xmu. Null means the sums over input itself.
-  const void *sums = nullptr;
-  ElementType sumsType = ElementType::F32;
-  /// M of that batch. If not set, M of input.
-  std::optional<int64_t> count;
-
-  /// Bound on the error of each element of `gradOutput`, relative to the
-  /// grad_output of the computed results. The bounds of the results include its
-  /// effect. Null means no error.
-  const double *gradOutputError = nullptr;
-  /// The same for `sums`.
-  const double *sumsError = nullptr;
+  ReferenceTensor &operator[](Role role) {
+    return tensors[static_cast<uint32_t>(role)];
+  }
+  const ReferenceTensor &operator[](Role role) const {
+    return tensors[static_cast<uint32_t>(role)];
+  }
 };
 
 /// One result, row-major, and the bound of a computed result's error.
@@ -119,12 +107,28 @@ struct ReferenceResults {
 ReferenceResults computeReference(const ReferenceProblem &problem);
 
 /// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel,
-/// with the bound of a sum of type `sumsType`. Scale, statistic and given sums
-/// are ignored.
+/// with the bound of a sum of the type of sums. Scale and statistic are
+/// ignored.
 ///
 /// Errors: throws std::bad_alloc if memory runs out.
-ReferenceResult computeReferenceSums(const ReferenceProblem &problem,
-                                     ElementType sumsType);
+ReferenceResult computeReferenceSums(const ReferenceProblem &problem);
+
+/// The results of a problem, one by one. Those of one formula are computed at
+/// once.
+class Reference {
+public:
+  /// `problem` must outlive this object.
+  explicit Reference(const ReferenceProblem &problem) : problem(problem) {}
+
+  /// The result of `role`, which an op has as a result of a float type.
+  ///
+  /// Errors: throws std::bad_alloc if memory runs out.
+  std::shared_ptr<const ReferenceResult> compute(Role role);
+
+private:
+  const ReferenceProblem &problem;
+  std::shared_ptr<ReferenceResults> gradients;
+};
 
 /// True if `result`, an element of `type`, is acceptable for `exact`: equal
 /// (infinities included), both NaN, or no further away than `bound`. If

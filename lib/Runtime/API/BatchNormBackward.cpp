@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
@@ -39,7 +40,6 @@ struct Arguments {
   size_t workspaceSize;
   void *data[kNumOperands];
   void *stream;
-  const int64_t *count;
 };
 
 /// A call that an executor runs, at the start of its workspace.
@@ -90,11 +90,24 @@ static void setSteps(Descriptor &descriptor) {
   }
 }
 
-/// Checks and plans a part of a gradient.
-static bngradStatus_t create(Part part, bngradHandle_t handle,
+/// Assigns `values`, the arguments of the function that makes the descriptor of
+/// an op or, if `ofCall`, of the function that computes it.
+template <typename T>
+static std::array<T *, kNumOperands> assign(OpKind op, bool ofCall,
+                                            std::initializer_list<T *> values) {
+  std::array<T *, kNumOperands> assigned = {};
+  const auto *next = values.begin();
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (detail::isArgument(info, op, ofCall))
+      assigned[static_cast<size_t>(info.role)] = *next++;
+  return assigned;
+}
+
+/// Checks and plans an op.
+static bngradStatus_t create(OpKind op, bngradHandle_t handle,
                              bngradBatchNormBackwardDescriptor_t *descriptor,
                              const bngradBatchNormBackwardOptions_t *options,
-                             const Tensor *const (&tensors)[kNumOperands]) {
+                             std::initializer_list<const Tensor *> tensors) {
   if (!handle)
     return fail(BNGRAD_NULL_POINTER, "handle: expected a handle, got null");
   if (!descriptor)
@@ -104,8 +117,8 @@ static bngradStatus_t create(Part part, bngradHandle_t handle,
     // makeProblem, setOperands and setSteps set the rest.
     std::unique_ptr<Descriptor> created(new Descriptor);
     created->handle = handle;
-    bngradStatus_t status =
-        makeProblem(part, options, tensors, created->problem);
+    bngradStatus_t status = makeProblem(
+        op, options, assign(op, /*ofCall=*/false, tensors), created->problem);
     if (status == BNGRAD_SUCCESS)
       status = makePlan(created->problem, *handle, created->plan);
     if (status != BNGRAD_SUCCESS)
@@ -127,9 +140,9 @@ bngradStatus_t bngradCreateBatchNormBackwardDescriptor(
     bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
     bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
     bngradTensorDescriptor_t mask) {
-  return create(Part::Whole, handle, descriptor, options,
+  return create(OpKind::Backward, handle, descriptor, options,
                 {gradInput, gradScale, gradOffset, gradOutput, input, scale,
-                 mean, statistic, mask, nullptr});
+                 mean, statistic, mask});
 }
 
 bngradStatus_t bngradCreateBatchNormBackwardReduceDescriptor(
@@ -138,9 +151,8 @@ bngradStatus_t bngradCreateBatchNormBackwardReduceDescriptor(
     bngradTensorDescriptor_t sums, bngradTensorDescriptor_t gradOutput,
     bngradTensorDescriptor_t input, bngradTensorDescriptor_t mean,
     bngradTensorDescriptor_t mask) {
-  return create(Part::Reduce, handle, descriptor, options,
-                {nullptr, nullptr, nullptr, gradOutput, input, nullptr, mean,
-                 nullptr, mask, sums});
+  return create(OpKind::BackwardReduce, handle, descriptor, options,
+                {sums, gradOutput, input, mean, mask});
 }
 
 bngradStatus_t bngradCreateBatchNormBackwardElemtDescriptor(
@@ -150,9 +162,9 @@ bngradStatus_t bngradCreateBatchNormBackwardElemtDescriptor(
     bngradTensorDescriptor_t input, bngradTensorDescriptor_t scale,
     bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic,
     bngradTensorDescriptor_t sums, bngradTensorDescriptor_t mask) {
-  return create(Part::Elemt, handle, descriptor, options,
-                {gradInput, nullptr, nullptr, gradOutput, input, scale, mean,
-                 statistic, mask, sums});
+  return create(
+      OpKind::BackwardElemt, handle, descriptor, options,
+      {gradInput, gradOutput, input, scale, mean, statistic, sums, mask});
 }
 
 bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
@@ -182,8 +194,7 @@ bngradDescribeBatchNormBackward(bngradBatchNormBackwardDescriptor_t descriptor,
     return fail(BNGRAD_NULL_POINTER, "text: expected memory, got null");
   const bngradHandle &handle = *descriptor->handle;
   Description description;
-  static constexpr const char *kParts[] = {"whole", "reduce", "elemt"};
-  description.add("part", kParts[static_cast<int>(descriptor->problem.part)]);
+  description.add("part", mlir::bngrad::getInfo(descriptor->problem.op).part);
   descriptor->plan->describe(handle.hasThreads ? &handle.threads : nullptr,
                              description);
   if (size < description.getSize())
@@ -220,11 +231,11 @@ static bool overlap(const Descriptor &descriptor, const Arguments &arguments,
          distance + getBytes(right.dtype) > step;
 }
 
-/// Whether grad_input is computed in place of `operand`.
+/// Whether `output` is computed in place of `operand`.
 static bool isInPlace(const Descriptor &descriptor, const Arguments &arguments,
                       Operand output, Operand operand) {
   const Problem &problem = descriptor.problem;
-  return output == GradInput && (operand == GradOutput || operand == Input) &&
+  return isData(output) && isData(operand) &&
          arguments.data[output] == arguments.data[operand] &&
          problem.tensors[output].dtype == problem.tensors[operand].dtype &&
          haveSameStrides(problem.tensors[output], problem.tensors[operand]);
@@ -273,7 +284,7 @@ static bngradStatus_t verifyMemory(const Descriptor &descriptor,
 /// already checked its memory.
 static bngradStatus_t verifyCount(const Descriptor &descriptor,
                                   const Arguments &arguments) {
-  const int64_t *count = arguments.count;
+  auto *count = static_cast<const int64_t *>(arguments.data[Count]);
   if (!count)
     return fail(BNGRAD_NULL_POINTER, "count: expected data, got null");
   constexpr auto kWidth = static_cast<int>(sizeof(*count));
@@ -307,15 +318,15 @@ static bngradStatus_t verifyCount(const Descriptor &descriptor,
 }
 
 /// Checks the arguments of a call.
-static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
+static bngradStatus_t verifyCall(OpKind op, const Descriptor *descriptor,
                                  const Arguments &arguments) {
   if (!descriptor)
     return fail(BNGRAD_NULL_POINTER,
                 "descriptor: expected a descriptor, got null");
-  if (descriptor->problem.part != part)
+  if (descriptor->problem.op != op)
     return fail(BNGRAD_BAD_PARAM,
-                "descriptor: expected that of %s, got that of %s",
-                getName(part), getName(descriptor->problem.part));
+                "descriptor: expected that of %s, got that of %s", getName(op),
+                getName(descriptor->problem.op));
   size_t size = getWorkspaceSize(*descriptor);
   if (arguments.workspaceSize < size)
     return fail(BNGRAD_INSUFFICIENT_WORKSPACE,
@@ -325,8 +336,8 @@ static bngradStatus_t verifyCall(Part part, const Descriptor *descriptor,
     return fail(BNGRAD_NULL_POINTER, "workspace: expected memory, got null");
   if (bngradStatus_t status = verifyMemory(*descriptor, arguments))
     return status;
-  return part == Part::Elemt ? verifyCount(*descriptor, arguments)
-                             : BNGRAD_SUCCESS;
+  return isInput(op, Count) ? verifyCount(*descriptor, arguments)
+                            : BNGRAD_SUCCESS;
 }
 
 /// The aligned start of a workspace, where the task of the call is stored.
@@ -341,7 +352,6 @@ static CallData makeCall(const Descriptor &descriptor,
   std::copy_n(arguments.data, kNumOperands, call.data);
   call.workspace = align(arguments.workspace);
   call.stream = arguments.stream;
-  call.count = arguments.count;
   call.threads = nullptr;
   if (!descriptor.handle->cuda) {
     call.workspace += alignUp(sizeof(Task));
@@ -350,24 +360,29 @@ static CallData makeCall(const Descriptor &descriptor,
   return call;
 }
 
-/// The arguments in the order of the operands.
-static Arguments
-makeArguments(void *workspace, size_t workspaceSize,
-              const std::array<const void *, kNumOperands> &data, void *stream,
-              const int64_t *count = nullptr) {
+/// `data` are those of the function in C, in its order.
+static Arguments makeArguments(OpKind op, void *workspace, size_t workspaceSize,
+                               std::initializer_list<const void *> data,
+                               void *stream) {
   Arguments arguments = {
-      static_cast<char *>(workspace), workspaceSize, {}, stream, count};
+      static_cast<char *>(workspace), workspaceSize, {}, stream};
+  std::array<const void *, kNumOperands> assigned =
+      assign(op, /*ofCall=*/true, data);
   // A call writes only to outputs.
   std::transform(
-      data.begin(), data.end(), arguments.data,
+      assigned.begin(), assigned.end(), arguments.data,
       [](const void *pointer) { return const_cast<void *>(pointer); });
   return arguments;
 }
 
-/// Checks the arguments of a call, and computes the part.
-static bngradStatus_t run(Part part, const Descriptor *descriptor,
-                          const Arguments &arguments) {
-  if (bngradStatus_t status = verifyCall(part, descriptor, arguments))
+/// Checks the arguments of a call, and computes the op.
+static bngradStatus_t run(OpKind op, const Descriptor *descriptor,
+                          void *workspace, size_t workspaceSize,
+                          std::initializer_list<const void *> data,
+                          void *stream) {
+  Arguments arguments =
+      makeArguments(op, workspace, workspaceSize, data, stream);
+  if (bngradStatus_t status = verifyCall(op, descriptor, arguments))
     return status;
   if (bngradStatus_t status =
           descriptor->plan->run(makeCall(*descriptor, arguments)))
@@ -380,22 +395,18 @@ bngradStatus_t bngradBatchNormBackward(
     size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream) {
-  return run(Part::Whole, descriptor,
-             makeArguments(workspace, workspaceSize,
-                           {gradInput, gradScale, gradOffset, gradOutput, input,
-                            scale, mean, statistic, mask, nullptr},
-                           stream));
+  return run(OpKind::Backward, descriptor, workspace, workspaceSize,
+             {gradInput, gradScale, gradOffset, gradOutput, input, scale, mean,
+              statistic, mask},
+             stream);
 }
 
 bngradStatus_t bngradBatchNormBackwardReduce(
     bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
     size_t workspaceSize, void *sums, const void *gradOutput, const void *input,
     const void *mean, const void *mask, void *stream) {
-  return run(Part::Reduce, descriptor,
-             makeArguments(workspace, workspaceSize,
-                           {nullptr, nullptr, nullptr, gradOutput, input,
-                            nullptr, mean, nullptr, mask, sums},
-                           stream));
+  return run(OpKind::BackwardReduce, descriptor, workspace, workspaceSize,
+             {sums, gradOutput, input, mean, mask}, stream);
 }
 
 bngradStatus_t bngradBatchNormBackwardElemt(
@@ -404,11 +415,10 @@ bngradStatus_t bngradBatchNormBackwardElemt(
     const void *input, const void *scale, const void *mean,
     const void *statistic, const void *sums, const int64_t *count,
     const void *mask, void *stream) {
-  return run(Part::Elemt, descriptor,
-             makeArguments(workspace, workspaceSize,
-                           {gradInput, nullptr, nullptr, gradOutput, input,
-                            scale, mean, statistic, mask, sums},
-                           stream, count));
+  return run(
+      OpKind::BackwardElemt, descriptor, workspace, workspaceSize,
+      {gradInput, gradOutput, input, scale, mean, statistic, sums, count, mask},
+      stream);
 }
 
 /// Runs a copy of the task: the caller may free the workspace as soon as the
@@ -499,12 +509,13 @@ bngradStatus_t bngradBatchNormBackwardAsync(
     const void *gradOutput, const void *input, const void *scale,
     const void *mean, const void *statistic, const void *mask, void *stream,
     const bngradExecutor_t *executor, const bngradCompletion_t *done) {
+  constexpr OpKind kOp = OpKind::Backward;
   Arguments arguments =
-      makeArguments(workspace, workspaceSize,
+      makeArguments(kOp, workspace, workspaceSize,
                     {gradInput, gradScale, gradOffset, gradOutput, input, scale,
-                     mean, statistic, mask, nullptr},
+                     mean, statistic, mask},
                     stream);
-  if (bngradStatus_t status = verifyCall(Part::Whole, descriptor, arguments))
+  if (bngradStatus_t status = verifyCall(kOp, descriptor, arguments))
     return status;
   return (descriptor->handle->cuda ? submitToStream : submit)(
       *descriptor, arguments, executor, done);

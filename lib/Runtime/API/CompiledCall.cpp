@@ -18,25 +18,26 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 using namespace bngrad;
 
-/// The order of the parameters of a kernel. The count follows sums that are an
-/// input; epsilon follows the variance.
-static constexpr Operand kParameters[] = {
-    GradOutput, Input, Scale,     Mean,      Statistic,
-    Sums,       Mask,  GradInput, GradScale, GradOffset};
-
-/// Whether epsilon is a parameter of the kernel. The kernel then adds it to the
-/// variance before the op, in the type of arithmetic. The op requires one type
-/// for all per-channel inputs, so the others are widened as well. On a GPU the
-/// host would have to do this: there, epsilon is an attribute of the op.
+/// Whether epsilon is a parameter of the kernel, after the variance. The kernel
+/// then adds it to the variance before the op, in the type of arithmetic. The
+/// op requires one type for all per-channel inputs, so the others are widened
+/// as well. On a GPU the host would have to do this: there, epsilon is an
+/// attribute of the op.
 static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
   return problem.has[Statistic] && !problem.isInvStd &&
          (!isGpu || problem.tensors[Statistic].dtype == problem.accumulator);
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
+
+/// Whether an operand has a dim of the data, a feature dim or not.
+static bool hasDim(int operand, bool isFeature) {
+  return isData(operand) || (isFeature && !isScalar(operand));
+}
 
 /// Finds the dims of more than one element, in the order of memory. If none of
 /// them is a feature dim, it adds one of size 1.
@@ -67,9 +68,7 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
         std::find(problem.featureDims,
                   problem.featureDims + problem.numFeatureDims, order[i]);
     for (int k = 0; k < kNumOperands; ++k) {
-      const Tensor tensor = k == Sums && problem.has[Sums]
-                                ? getRow(problem.tensors[Sums])
-                                : problem.tensors[k];
+      const Tensor tensor = getRow(problem, k);
       int64_t &stride = dims.strides[k][dims.count];
       stride = 1;
       if (!problem.has[k])
@@ -98,7 +97,7 @@ void CompiledCall::joinDims(const Problem &problem, Dims &dims) {
   for (int i = 1; i < dims.count; ++i) {
     bool areOne = dims.isFeature[last] == dims.isFeature[i];
     for (int k = 0; k < kNumOperands; ++k)
-      if (problem.has[k] && (isData(k) || dims.isFeature[i]))
+      if (problem.has[k] && hasDim(k, dims.isFeature[i]))
         areOne &= dims.strides[k][last] == dims.strides[k][i] * dims.sizes[i];
     if (areOne) {
       dims.sizes[last] *= dims.sizes[i];
@@ -119,8 +118,10 @@ void CompiledCall::describe(Operand operand, const Dims &dims) {
   memref = {};
   int rank = 0, numFeatures = std::count(dims.isFeature,
                                          dims.isFeature + dims.count, true);
-  int memrefRank = isData(operand) ? dims.count : numFeatures;
-  if (operand == Sums) {
+  int memrefRank = isData(operand)     ? dims.count
+                   : isScalar(operand) ? 0
+                                       : numFeatures;
+  if (getInfo(operand).shape == RoleShape::Sums) {
     ++memrefRank;
     memref.sizesAndStrides[0] = 2;
     int64_t &rowStride = memref.sizesAndStrides[memrefRank];
@@ -131,12 +132,17 @@ void CompiledCall::describe(Operand operand, const Dims &dims) {
     rank = 1;
   }
   for (int i = 0; i < dims.count; ++i) {
-    if (!isData(operand) && !dims.isFeature[i])
+    if (!hasDim(operand, dims.isFeature[i]))
       continue;
     memref.sizesAndStrides[rank] = dims.sizes[i];
     memref.sizesAndStrides[memrefRank + rank] = dims.strides[operand][i];
     ++rank;
   }
+}
+
+/// Whether the reduce half computes sums beside the whole gradient.
+static bool returnsSums(const Problem &problem) {
+  return problem.op == OpKind::Backward && problem.has[Sums];
 }
 
 namespace {
@@ -157,15 +163,17 @@ private:
   }
   /// Whether an operand is widened to the type of arithmetic before the op.
   bool isWidened(Operand operand) const {
-    return takesEpsilon &&
-           (operand == Scale || operand == Mean || operand == Statistic) &&
+    return takesEpsilon && isInput(problem.op, operand) &&
+           getInfo(operand).shape == RoleShape::Channel &&
            problem.tensors[operand].dtype != problem.accumulator;
   }
   std::string getType(Operand operand, bool isTensor) const;
   /// The type of a tensor as an operand of the op.
   std::string getWideType(Operand operand) const;
-  std::string getAttributes(Part part, const bool *isFeature, int count) const;
-  std::string getResultTypes(Part part) const;
+  std::string getAttributes(OpKind op, const bool *isFeature, int count) const;
+  /// The op with these operands, and its results.
+  std::string getOp(OpKind op, const std::string &operands,
+                    const std::string &attributes) const;
 
   const Problem &problem;
   bool takesEpsilon;
@@ -175,19 +183,22 @@ private:
 } // namespace
 
 std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
-  int which = isData(operand) ? 0 : 1;
   std::string type = isTensor ? "tensor<" : "memref<";
-  if (operand == Sums)
+  if (isScalar(operand))
+    return type + "i64>";
+  int which = isData(operand) ? 0 : 1;
+  bool isSums = getInfo(operand).shape == RoleShape::Sums;
+  if (isSums)
     type += "2x";
   for (int i = 0; i < rank[which]; ++i)
     type += "?x";
   // A gradient that is not wanted may have any type.
   bngradDtype_t dtype = problem.has[operand]
                             ? problem.tensors[operand].dtype
-                            : problem.tensors[which ? Mean : Input].dtype;
+                            : problem.tensors[getTypeOf(operand)].dtype;
   type += dtype == BNGRAD_DTYPE_BOOL ? "i1" : getName(dtype);
   if (!isTensor && !isRowMajor[which]) {
-    int numStrides = rank[which] + (operand == Sums ? 1 : 0);
+    int numStrides = rank[which] + (isSums ? 1 : 0);
     type += ", strided<[";
     for (int i = 0; i < numStrides; ++i)
       type += i ? ", ?" : "?";
@@ -205,24 +216,25 @@ std::string ModuleWriter::getWideType(Operand operand) const {
   return type + getName(problem.accumulator) + ">";
 }
 
-/// The op without its operands, attributes and types.
-static const char *getOp(Part part) {
-  switch (part) {
-  case Part::Whole:
-    return "%whole:3 = bngrad.batch_norm_backward";
-  case Part::Reduce:
-    return "%reduce:2 = bngrad.batch_norm_backward_reduce";
-  case Part::Elemt:
-    return "%elemt = bngrad.batch_norm_backward_elemt";
-  }
-  return "";
+/// The results of an op of the dialect, in its order.
+static std::vector<Operand> getResults(OpKind op) {
+  std::vector<Operand> results;
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (info.op == op && (info.use == OperandUse::Result ||
+                          info.use == OperandUse::WantedResult ||
+                          info.use == OperandUse::OpResult))
+      results.push_back(static_cast<Operand>(info.role));
+  return results;
 }
 
-/// The result of these ops.
-static std::string getResult(Part part, Operand output) {
-  if (output == Sums)
-    return "%reduce#0";
-  return part == Part::Elemt ? "%elemt" : "%whole#" + std::to_string(output);
+/// The value of a result, such as "%whole#1".
+static std::string getResult(OpKind op, Operand result) {
+  std::string value = std::string("%") + mlir::bngrad::getInfo(op).part;
+  std::vector<Operand> results = getResults(op);
+  if (results.size() == 1)
+    return value;
+  auto place = std::find(results.begin(), results.end(), result);
+  return value + "#" + std::to_string(place - results.begin());
 }
 
 /// Throws if memory runs out; a stream would silently drop the rest.
@@ -232,7 +244,7 @@ static void append(std::string &text,
     text += piece;
 }
 
-std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
+std::string ModuleWriter::getAttributes(OpKind op, const bool *isFeature,
                                         int count) const {
   std::string text = " {feature_dims = array<i64";
   const char *separator = ": ";
@@ -242,31 +254,34 @@ std::string ModuleWriter::getAttributes(Part part, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
-  if (part != Part::Reduce && !takesEpsilon) {
+  if (isInput(op, Statistic) && !takesEpsilon) {
     uint64_t bits;
     std::memcpy(&bits, &problem.epsilon, sizeof(bits));
     char epsilon[32];
     std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
     append(text, {", epsilon = ", epsilon, " : f64"});
   }
-  if (part == Part::Whole)
+  if (op == OpKind::Backward)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
   text += "}";
   return text;
 }
 
-std::string ModuleWriter::getResultTypes(Part part) const {
-  switch (part) {
-  case Part::Whole:
-    return getType(GradInput, true) + ", " + getType(GradScale, true) + ", " +
-           getType(GradOffset, true);
-  case Part::Reduce:
-    return getType(Sums, true) + ", tensor<i64>";
-  case Part::Elemt:
-    return getType(GradInput, true);
+std::string ModuleWriter::getOp(OpKind op, const std::string &operands,
+                                const std::string &attributes) const {
+  std::vector<Operand> results = getResults(op);
+  const mlir::bngrad::OpInfo &info = mlir::bngrad::getInfo(op);
+  std::string text = std::string("  %") + info.part;
+  if (results.size() > 1)
+    append(text, {":", std::to_string(results.size())});
+  append(text, {" = bngrad.", info.name, operands, attributes, " : "});
+  const char *separator = "";
+  for (Operand result : results) {
+    append(text, {separator, getType(result, true)});
+    separator = ", ";
   }
-  return "";
+  return text + "\n";
 }
 
 std::string ModuleWriter::write(const bool *isFeature, int count) const {
@@ -275,7 +290,8 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
   std::string operands, reduced;
   append(text, {"func.func @", kCompiledName, "("});
   const char *separator = "";
-  for (Operand operand : kParameters) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    Operand operand = getParameter(i);
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
@@ -283,9 +299,12 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     append(text, {separator, value, ": ", type});
     separator = ", ";
     if (problem.isOutput(operand)) {
-      append(end, {"  bufferization.materialize_in_destination ",
-                   getResult(problem.part, operand), " in restrict writable ",
-                   value, " : (", tensor, ", ", type, ") -> ()\n"});
+      append(end,
+             {"  bufferization.materialize_in_destination ",
+              getResult(operand == Sums ? OpKind::BackwardReduce : problem.op,
+                        operand),
+              " in restrict writable ", value, " : (", tensor, ", ", type,
+              ") -> ()\n"});
       continue;
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
@@ -312,23 +331,15 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     std::string clause;
     append(clause, {" ", name, "(", given, " : ", wide, ")"});
     operands += clause;
-    if (operand != Scale && operand != Statistic)
+    if (isInput(OpKind::BackwardReduce, operand))
       reduced += clause;
-    if (operand == Sums) {
-      text += ", %count: memref<i64>";
-      body += "  %count_t = bufferization.to_tensor %count restrict : "
-              "memref<i64> to tensor<i64>\n";
-      operands += " count(%count_t : tensor<i64>)";
-    }
   }
-  auto writeOp = [&](Part part, const std::string &operands) {
-    append(body,
-           {"  ", getOp(part), operands, getAttributes(part, isFeature, count),
-            " : ", getResultTypes(part), "\n"});
+  auto writeOp = [&](OpKind op, const std::string &operands) {
+    body += getOp(op, operands, getAttributes(op, isFeature, count));
   };
-  writeOp(problem.part, operands);
-  if (problem.part == Part::Whole && problem.has[Sums])
-    writeOp(Part::Reduce, reduced);
+  writeOp(problem.op, operands);
+  if (returnsSums(problem))
+    writeOp(OpKind::BackwardReduce, reduced);
   append(text, {") {\n", body, end, "  return\n}\n"});
   return text;
 }
@@ -338,7 +349,6 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
                                     std::string &error) {
   cuda = handle.cuda;
   device = handle.device;
-  part = problem.part;
   Dims dims;
   findDims(problem, dims);
   joinDims(problem, dims);
@@ -351,7 +361,7 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     bool isVector = !isData(k);
     int64_t product = 1;
     for (int i = dims.count; i-- > 0;) {
-      if (isVector && !dims.isFeature[i])
+      if (!hasDim(k, dims.isFeature[i]))
         continue;
       isRowMajor[isVector] &= dims.strides[k][i] == product;
       product *= dims.sizes[i];
@@ -369,7 +379,7 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
   // Sums that are returned along with gradients are computed only once.
-  target.inHalves = part == Part::Whole && has[Sums];
+  target.inHalves = returnsSums(problem);
   kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), target,
                               status, error);
   if (!kernel)
@@ -382,21 +392,18 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
 
 void CompiledCall::setParameters(const CallData &call,
                                  Parameters &parameters) const {
-  int i = 0;
-  auto add = [&](const MemRef &memref, void *data) {
-    MemRef &added = parameters.memrefs[i];
-    added = memref;
-    added.allocated = added.aligned = data;
-    parameters.pointers[i++] = &added;
-  };
-  for (Operand operand : kParameters) {
-    if (has[operand])
-      add(memrefs[operand], call.data[operand]);
-    // The kernel only reads both.
+  void **next = parameters.pointers;
+  for (int i = 0; i < kNumOperands; ++i) {
+    Operand operand = getParameter(i);
+    if (!has[operand])
+      continue;
+    MemRef &memref = parameters.memrefs[operand];
+    memref = memrefs[operand];
+    memref.allocated = memref.aligned = call.data[operand];
+    *next++ = &memref;
+    // The kernel only reads it.
     if (operand == Statistic && takesEpsilon)
-      parameters.pointers[i++] = const_cast<decltype(epsilon) *>(&epsilon);
-    if (operand == Sums && part == Part::Elemt)
-      add({}, const_cast<int64_t *>(call.count));
+      *next++ = const_cast<decltype(epsilon) *>(&epsilon);
   }
 }
 

@@ -44,8 +44,8 @@ private:
   };
   /// The descriptors of a call, in the order of the kernel's parameters.
   struct Parameters {
-    MemRef memrefs[kNumOperands + 1];
-    void *pointers[kNumOperands + 2];
+    MemRef memrefs[kNumOperands];
+    void *pointers[kNumOperands + 1];
   };
   /// Dims of the kernel, outermost first.
   struct Dims {
@@ -65,7 +65,6 @@ private:
   /// Null on a CPU.
   const CudaLibrary *cuda = nullptr;
   int device = 0;
-  Part part;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
   /// Whether epsilon is a parameter of the kernel, in the type of arithmetic.

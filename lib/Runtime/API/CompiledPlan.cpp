@@ -15,22 +15,18 @@ using namespace bngrad;
 bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
                                          const bngradHandle &handle,
                                          std::string &error) {
-  Problem step = problem;
-  step.has[GradInput] = false;
   if (problem.isBatch) {
-    step.has[Sums] = true;
-    step.tensors[Sums] = makeSums(problem);
-    sumsBytes = alignUp(static_cast<size_t>(step.tensors[Sums].bytes));
+    sumsBytes = alignUp(static_cast<size_t>(makeSums(problem).bytes));
     for (int dim = 0; dim < problem.tensors[Input].rank; ++dim)
       if (!problem.isFeatureDim(dim))
         count *= problem.tensors[Input].shape[dim];
   }
+  Problem step = problem.makePart(problem.op, {GradScale, GradOffset, Sums});
+  step.has[Sums] = problem.isBatch;
   if (bngradStatus_t status = first.create(step, handle, error))
     return status;
-  step.has[GradInput] = true;
-  step.has[GradScale] = step.has[GradOffset] = false;
-  if (problem.isBatch)
-    step.part = Part::Elemt;
+  step = problem.makePart(problem.isBatch ? OpKind::BackwardElemt : problem.op,
+                          {GradInput});
   return second.create(step, handle, error);
 }
 
@@ -67,7 +63,8 @@ bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
   CallData step = call;
   if (inSteps) {
     step.data[Sums] = call.workspace;
-    step.count = &count;
+    // The kernel only reads it.
+    step.data[Count] = const_cast<int64_t *>(&count);
     step.workspace += sumsBytes;
   }
   if (bngradStatus_t status = inSteps ? first.run(step) : all.run(call))

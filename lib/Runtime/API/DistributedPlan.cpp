@@ -70,9 +70,10 @@ void DistributedPlan::writeOp() {
 
 /// On a GPU parameters are copied whole.
 bngradStatus_t DistributedPlan::verifyStrides() const {
-  for (Operand operand : {GradScale, GradOffset}) {
+  for (int i = 0; i < kNumOutputs; ++i) {
+    auto operand = static_cast<Operand>(i);
     const Tensor &tensor = problem.tensors[operand];
-    if (cuda && problem.has[operand] &&
+    if (cuda && problem.has[operand] && !isData(operand) &&
         tensor.bytes != tensor.numElements * getBytes(tensor.dtype))
       return fail(BNGRAD_BAD_STRIDES,
                   "%s: expected elements without gaps on a GPU with a process "
@@ -97,23 +98,15 @@ bngradStatus_t DistributedPlan::create(
   channels = sums.numElements / 2;
   sumsBytes = static_cast<size_t>(sums.bytes);
 
-  Problem half = problem;
-  half.part = Part::Reduce;
-  half.tensors[Sums] = sums;
-  half.has[Sums] = true;
-  for (Operand operand : {GradInput, GradScale, GradOffset, Scale, Statistic})
-    half.has[operand] = false;
-  if (bngradStatus_t status = makeLocalPlan(half, handle, reduce))
+  if (bngradStatus_t status = makeLocalPlan(
+          problem.makePart(OpKind::BackwardReduce, {Sums}), handle, reduce))
     return status;
   size_t partSize = reduce->getWorkspaceSize();
   if (problem.has[GradInput]) {
     // With global statistics, grad_input depends on no sums.
-    half = problem;
-    half.part = problem.isBatch ? Part::Elemt : Part::Whole;
-    half.tensors[Sums] = sums;
-    half.has[Sums] = problem.isBatch;
-    half.has[GradScale] = half.has[GradOffset] = false;
-    if (bngradStatus_t status = makeLocalPlan(half, handle, input))
+    OpKind op = problem.isBatch ? OpKind::BackwardElemt : problem.op;
+    if (bngradStatus_t status =
+            makeLocalPlan(problem.makePart(op, {GradInput}), handle, input))
       return status;
     partSize = std::max(partSize, input->getWorkspaceSize());
   }
@@ -215,12 +208,12 @@ bngradStatus_t DistributedPlan::reduceSums(Buffers &buffers) const {
 }
 
 bngradStatus_t DistributedPlan::computeInput(const CallData &call,
-                                             const Buffers &buffers) const {
+                                             Buffers &buffers) const {
   CallData half = call;
   half.data[Sums] = buffers.sums;
   half.workspace = buffers.rest;
-  half.count = cuda ? reinterpret_cast<const int64_t *>(buffers.count)
-                    : &buffers.hostCount;
+  half.data[Count] =
+      cuda ? static_cast<void *>(buffers.count) : &buffers.hostCount;
   if (cuda && problem.isBatch) {
     if (bngradStatus_t status =
             copy(call, buffers.sums, buffers.hostSums, sumsBytes))

@@ -51,8 +51,7 @@ private:
   bngradStatus_t reduceSums(Buffers &buffers) const;
   int64_t start(const char *what, int64_t dtype, void *data,
                 int64_t numElements) const;
-  bngradStatus_t computeInput(const CallData &call,
-                              const Buffers &buffers) const;
+  bngradStatus_t computeInput(const CallData &call, Buffers &buffers) const;
   bngradStatus_t computeParameter(const CallData &call, Buffers &buffers,
                                   Operand operand) const;
   void storeParameter(Operand operand, const char *sums, const char *statistic,

@@ -29,9 +29,8 @@ constexpr size_t alignUp(size_t bytes) {
 
 /// The data of one call.
 struct CallData {
+  /// Also the addresses of scalars.
   void *data[kNumOperands];
-  /// Elements per channel, for the elemt half.
-  const int64_t *count;
   /// Starts at a multiple of kWorkspaceAlignment.
   char *workspace;
   const bngrad_threads_t *threads;

@@ -52,11 +52,11 @@ static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
     return status;
   problem.group = options.process_group;
   problem.hasLocalParameters = options.local_parameter_gradients != 0;
-  if (problem.group && problem.part != Part::Whole)
+  if (problem.group && problem.op != OpKind::Backward)
     return fail(BNGRAD_BAD_PARAM,
                 "options: expected process_group to be null for %s, whose "
                 "sums the caller adds, got one",
-                getName(problem.part));
+                getName(problem.op));
   return BNGRAD_SUCCESS;
 }
 
@@ -82,10 +82,10 @@ static bngradStatus_t setOptions(const bngradBatchNormBackwardOptions_t *given,
       return status;
   problem.isAsynchronous = options->asynchronous == 1;
   problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
-  if (!problem.isBatch && problem.part != Part::Whole)
+  if (!problem.isBatch && problem.op != OpKind::Backward)
     return fail(BNGRAD_BAD_PARAM,
                 "options: expected statistics to be 0 for %s, got 1",
-                getName(problem.part));
+                getName(problem.op));
   problem.isInvStd = options->statistic == BNGRAD_STATISTIC_INV_STD;
   problem.epsilon = options->epsilon;
   if (!std::isfinite(problem.epsilon) || problem.epsilon < 0)
@@ -134,27 +134,28 @@ static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
 /// Checks the type of an operand that is present.
 static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   bngradDtype_t dtype = problem.tensors[operand].dtype;
-  if (operand == Sums) {
+  RoleType type = getInfo(operand).type;
+  if (type == RoleType::Arithmetic) {
     if (dtype != problem.accumulator)
       return fail(BNGRAD_BAD_DTYPE,
-                  "sums: expected dtype to be that of arithmetic, %s, got %s",
-                  getName(problem.accumulator), getName(dtype));
+                  "%s: expected dtype to be that of arithmetic, %s, got %s",
+                  getName(operand), getName(problem.accumulator),
+                  getName(dtype));
     return BNGRAD_SUCCESS;
   }
-  if (operand == Mask) {
+  if (type == RoleType::Bool) {
     if (dtype != BNGRAD_DTYPE_BOOL)
-      return fail(BNGRAD_BAD_DTYPE, "mask: expected dtype bool, got %s",
-                  getName(dtype));
+      return fail(BNGRAD_BAD_DTYPE, "%s: expected dtype bool, got %s",
+                  getName(operand), getName(dtype));
     return BNGRAD_SUCCESS;
   }
   if (dtype == BNGRAD_DTYPE_BOOL)
     return fail(BNGRAD_BAD_DTYPE,
                 "%s: expected dtype f16, bf16, f32 or f64, got bool",
                 getName(operand));
-  // The operand whose dtype `operand` must have; itself if any will do.
-  Operand other = operand == GradOutput                      ? Input
-                  : operand == Scale || operand == Statistic ? Mean
-                                                             : operand;
+  if (problem.isOutput(operand))
+    return BNGRAD_SUCCESS;
+  auto other = static_cast<Operand>(getTypeOf(operand));
   bngradDtype_t expected = problem.tensors[other].dtype;
   if (dtype != expected)
     return fail(BNGRAD_BAD_DTYPE,
@@ -200,7 +201,7 @@ static bngradStatus_t verifySums(const Problem &problem) {
 
 /// Checks the shape of an operand that is present.
 static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
-  if (operand == Sums)
+  if (getInfo(operand).shape == RoleShape::Sums)
     return verifySums(problem);
   const Tensor &tensor = problem.tensors[operand];
   const Tensor &input = problem.tensors[Input];
@@ -223,45 +224,57 @@ static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
   return BNGRAD_SUCCESS;
 }
 
-/// Whether a problem must have an operand. The whole gradient also needs at
-/// least one result.
-static bool isRequired(Part part, Operand operand) {
-  switch (operand) {
-  case GradOutput:
-  case Input:
-  case Mean:
-    return true;
-  case Statistic:
-    return part != Part::Reduce;
-  case GradInput:
-    return part == Part::Elemt;
-  case Sums:
-    return part != Part::Whole;
-  default:
-    return false;
+/// Checks that the operands that an op must have are present, and a result.
+static bngradStatus_t verifyPresence(const Problem &problem) {
+  bool hasResult = false;
+  for (int i = 0; i < kNumOperands; ++i) {
+    auto operand = static_cast<Operand>(i);
+    OperandUse use = getUse(problem.op, operand);
+    if (!problem.has[i] &&
+        (use == OperandUse::Required || use == OperandUse::Result))
+      return fail(BNGRAD_NULL_POINTER,
+                  "%s: expected a tensor descriptor, got null",
+                  getName(operand));
+    hasResult |= problem.has[i] && problem.isOutput(operand);
   }
+  if (hasResult)
+    return BNGRAD_SUCCESS;
+  return fail(BNGRAD_BAD_PARAM, "expected %s to be wanted, got none",
+              listWanted(problem.op, "").c_str());
+}
+
+/// Checks an operand that is present.
+static bngradStatus_t verifyTensor(const Problem &problem, Operand operand) {
+  if (bngradStatus_t status = verifyDtype(problem, operand))
+    return status;
+  if (bngradStatus_t status = verifyShape(problem, operand))
+    return status;
+  if (problem.isOutput(operand) && !isInjective(problem.tensors[operand]))
+    return fail(BNGRAD_BAD_STRIDES,
+                "%s: expected strides that give each element an address of "
+                "its own, got an overlap",
+                getName(operand));
+  return BNGRAD_SUCCESS;
 }
 
 bngradStatus_t
-bngrad::makeProblem(Part part, const bngradBatchNormBackwardOptions_t *options,
-                    const Tensor *const (&tensors)[kNumOperands],
+bngrad::makeProblem(OpKind op, const bngradBatchNormBackwardOptions_t *options,
+                    const std::array<const Tensor *, kNumOperands> &tensors,
                     Problem &problem) {
   problem = {};
-  problem.part = part;
+  problem.op = op;
+  problem.accumulator = BNGRAD_DTYPE_F32;
   for (int i = 0; i < kNumOperands; ++i) {
-    problem.has[i] = tensors[i] != nullptr;
-    if (tensors[i])
-      problem.tensors[i] = *tensors[i];
+    problem.has[i] = tensors[i] || (isScalar(i) && isInput(op, i));
+    if (!tensors[i])
+      continue;
+    problem.tensors[i] = *tensors[i];
+    if (isInput(op, i) && getInfo(i).type != RoleType::Arithmetic &&
+        tensors[i]->dtype == BNGRAD_DTYPE_F64)
+      problem.accumulator = BNGRAD_DTYPE_F64;
   }
-  for (int i = 0; i < kNumOperands; ++i)
-    if (!tensors[i] && isRequired(part, static_cast<Operand>(i)))
-      return fail(BNGRAD_NULL_POINTER,
-                  "%s: expected a tensor descriptor, got null",
-                  getName(static_cast<Operand>(i)));
-  if (part == Part::Whole && !problem.has[GradInput] &&
-      !problem.has[GradScale] && !problem.has[GradOffset])
-    return fail(BNGRAD_BAD_PARAM, "expected grad_input, grad_scale or "
-                                  "grad_offset to be wanted, got none");
+  if (bngradStatus_t status = verifyPresence(problem))
+    return status;
   if (bngradStatus_t status = setOptions(options, problem))
     return status;
   if (!options || options->num_feature_dims == 0)
@@ -272,25 +285,32 @@ bngrad::makeProblem(Part part, const bngradBatchNormBackwardOptions_t *options,
   if (bngradStatus_t status =
           verifyFeatureDims(problem, problem.tensors[Input].rank))
     return status;
-  problem.accumulator = BNGRAD_DTYPE_F32;
-  for (int i = 0; i < kNumOperands; ++i) {
-    auto operand = static_cast<Operand>(i);
-    if (!problem.has[operand])
-      continue;
-    if (bngradStatus_t status = verifyDtype(problem, operand))
-      return status;
-    if (bngradStatus_t status = verifyShape(problem, operand))
-      return status;
-    if (operand >= kNumOutputs &&
-        problem.tensors[operand].dtype == BNGRAD_DTYPE_F64)
-      problem.accumulator = BNGRAD_DTYPE_F64;
-    if (operand < kNumOutputs && !isInjective(problem.tensors[operand]))
-      return fail(BNGRAD_BAD_STRIDES,
-                  "%s: expected strides that give each element an address of "
-                  "its own, got an overlap",
-                  getName(operand));
-  }
+  // Tensors in the type of arithmetic follow those that determine it.
+  for (bool isArithmetic : {false, true})
+    for (int i = 0; i < kNumOperands; ++i)
+      if (tensors[i] &&
+          (getInfo(i).type == RoleType::Arithmetic) == isArithmetic)
+        if (bngradStatus_t status =
+                verifyTensor(problem, static_cast<Operand>(i)))
+          return status;
   return BNGRAD_SUCCESS;
+}
+
+Problem Problem::makePart(OpKind part,
+                          std::initializer_list<Operand> results) const {
+  Problem problem = *this;
+  problem.op = part;
+  problem.tensors[Sums] = makeSums(*this);
+  for (int i = 0; i < kNumOperands; ++i) {
+    bool isThere = has[i] || getUse(op, i) == OperandUse::None ||
+                   getUse(op, i) == OperandUse::StepResult;
+    bool isUsed =
+        bngrad::isInput(part, i) ||
+        (bngrad::isOutput(part, i) &&
+         std::find(results.begin(), results.end(), i) != results.end());
+    problem.has[i] = isThere && isUsed;
+  }
+  return problem;
 }
 
 /// Sorts the dims of `tensor` that have more than one element, outermost first.
@@ -354,12 +374,14 @@ Tensor bngrad::makeSums(const Problem &problem) {
   return sums;
 }
 
-Tensor bngrad::getRow(const Tensor &sums) {
-  Tensor row = sums;
-  row.rank = sums.rank - 1;
-  row.numElements = sums.numElements / 2;
-  std::copy_n(sums.shape + 1, row.rank, row.shape);
-  std::copy_n(sums.strides + 1, row.rank, row.strides);
+Tensor bngrad::getRow(const Problem &problem, int operand) {
+  Tensor row = problem.tensors[operand];
+  if (getInfo(operand).shape != RoleShape::Sums || !problem.has[operand])
+    return row;
+  row.numElements /= row.shape[0];
+  --row.rank;
+  std::copy_n(row.shape + 1, row.rank, row.shape);
+  std::copy_n(row.strides + 1, row.rank, row.strides);
   return row;
 }
 
@@ -373,9 +395,9 @@ const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
     layout.channels = channels;
     layout.inner = 1;
   } else {
-    for (Operand operand : {GradOutput, GradInput, Mask})
-      if (problem.has[operand] &&
-          !haveSameStrides(problem.tensors[operand], input))
+    for (int i = 0; i < kNumOperands; ++i)
+      if (problem.has[i] && isData(i) &&
+          !haveSameStrides(problem.tensors[i], input))
         return "its data have several layouts";
     int dims[BNGRAD_MAX_RANK];
     int count = findDenseOrder(input, dims);
@@ -396,15 +418,12 @@ const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
     return left > right || (left == right && lhs < rhs);
   });
   bool isInOrder = true;
-  auto setStride = [&](Operand operand, const Tensor &tensor) {
-    layout.strides[operand] = getVectorStride(tensor, order, count);
-    isInOrder &= layout.strides[operand] >= 0;
-  };
-  for (Operand operand : {GradScale, GradOffset, Scale, Mean, Statistic})
-    if (problem.has[operand])
-      setStride(operand, problem.tensors[operand]);
-  if (problem.has[Sums])
-    setStride(Sums, getRow(problem.tensors[Sums]));
+  for (int i = 0; i < kNumOperands; ++i) {
+    if (!problem.has[i] || isData(i) || isScalar(i))
+      continue;
+    layout.strides[i] = getVectorStride(getRow(problem, i), order, count);
+    isInOrder &= layout.strides[i] >= 0;
+  }
   return isInOrder
              ? nullptr
              : "its feature dims are in another order in data and parameters";

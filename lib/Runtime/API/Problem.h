@@ -12,11 +12,14 @@
 #include "../Operands.h"
 #include "Tensor.h"
 
+#include <array>
+#include <initializer_list>
+
 namespace bngrad {
 
 /// A gradient that was verified.
 struct Problem {
-  Part part;
+  OpKind op;
   bool has[kNumOperands];
   Tensor tensors[kNumOperands];
   double epsilon;
@@ -34,30 +37,33 @@ struct Problem {
   bool hasLocalParameters;
 
   bool isFeatureDim(int dim) const;
-  bool isOutput(Operand operand) const {
-    return bngrad::isOutput(part, operand);
-  }
+  bool isOutput(int operand) const { return bngrad::isOutput(op, operand); }
+
+  /// The problem of computing `part` within this one, for those of `results`
+  /// that are wanted, or that pass between the parts. Operands that only `part`
+  /// has come from another part.
+  Problem makePart(OpKind part, std::initializer_list<Operand> results) const;
 };
 
 /// Checks the options (null for the defaults) and the tensors, and makes a
 /// problem of them.
-bngradStatus_t makeProblem(Part part,
-                           const bngradBatchNormBackwardOptions_t *options,
-                           const Tensor *const (&tensors)[kNumOperands],
-                           Problem &problem);
+bngradStatus_t
+makeProblem(OpKind op, const bngradBatchNormBackwardOptions_t *options,
+            const std::array<const Tensor *, kNumOperands> &tensors,
+            Problem &problem);
 
 /// Dense data as (outer, channels, inner), and the strides of the parameters as
 /// vectors over the channels.
 struct Layout {
   int64_t outer, channels, inner;
-  int64_t strides[kNumOperands]; // of scale to statistic and of their gradients
+  int64_t strides[kNumOperands]; // of per-channel tensors and rows of sums
 };
 
 /// The sums of `problem`, row-major.
 Tensor makeSums(const Problem &problem);
 
-/// A row of the sums.
-Tensor getRow(const Tensor &sums);
+/// The tensor of an operand without the first dim of sums.
+Tensor getRow(const Problem &problem, int operand);
 
 /// Finds the layout of the data; null, or the reason why there is none.
 const char *findLayout(const Problem &problem, Layout &layout);

@@ -13,7 +13,7 @@
 #include "../../Transforms/Schedule/SizeRules.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstdio>
 
 using namespace bngrad;
 using mlir::bngrad::ScheduleKind;
@@ -34,33 +34,27 @@ static MemRef makeVector(void *data, int64_t size, int64_t stride) {
   return {data, data, 0, {size, stride}};
 }
 
-ReadyPlan::Uses ReadyPlan::getUses(bngradKernelKind_t kind) {
-  struct Kernel {
-    int results;
-    bool isBatch;
-  };
+const ReadyPlan::Kernel &ReadyPlan::getKernel(bngradKernelKind_t kind) {
   enum { batch = true, global = false };
+  enum Bit : unsigned {
+    None = 0,
+#define BNGRAD_ROLE(role, ...) role = 1U << ::bngrad::role,
+#include "BNGrad/Dialect/Roles.def"
+  };
   static constexpr Kernel kKernels[] = {
-#define KERNEL(kind, name, op, statistics, results, ...) {results, statistics},
+#define KERNEL(kind, name, op, statistics, results, parameters, ...)           \
+  {OpKind::op, statistics, results, parameters},
       BNGRAD_READY_KERNELS(KERNEL, unused)
 #undef KERNEL
   };
-  auto [results, isBatch] = kKernels[kind];
-  Uses uses;
-  uses.gradInput = results & BNGRAD_GRAD_INPUT;
-  uses.gradScale = results & BNGRAD_GRAD_SCALE;
-  uses.gradOffset = results & BNGRAD_GRAD_OFFSET;
-  uses.scale = uses.gradInput;
-  uses.invStd = uses.gradInput || uses.gradScale;
-  uses.mean = uses.gradScale || (uses.gradInput && isBatch);
-  return uses;
+  return kKernels[kind];
 }
 
 /// The kernel that computes all gradients.
 bngradKernelKind_t ReadyPlan::choose() const {
-  if (part == Part::Reduce)
+  if (op == OpKind::BackwardReduce)
     return BNGRAD_KERNEL_SCALE_OFFSET;
-  if (part == Part::Elemt)
+  if (op == OpKind::BackwardElemt)
     return BNGRAD_KERNEL_ELEMT;
   if (!has[GradInput])
     return chooseFirstStep();
@@ -79,7 +73,7 @@ bngradKernelKind_t ReadyPlan::chooseFirstStep() const {
 
 /// Whether kernels can use the caller's data unconverted.
 bool ReadyPlan::isDirect(const Problem &problem, Operand operand) const {
-  return problem.has[operand] &&
+  return problem.has[operand] && hasVector[operand] &&
          problem.tensors[operand].dtype == problem.accumulator &&
          layout.strides[operand] == 1 &&
          (operand != Statistic || problem.isInvStd);
@@ -98,40 +92,38 @@ const char *ReadyPlan::create(const Problem &problem,
     return "grad_input is of another type than input";
   if (const char *reason = findLayout(problem, layout))
     return reason;
-  part = problem.part;
+  op = problem.op;
   epsilon = problem.epsilon;
   epsilonF32 = static_cast<float>(epsilon);
   isBatch = problem.isBatch;
   isInvStd = problem.isInvStd;
   std::copy_n(problem.has, kNumOperands, has);
+  OpKind kernelOp = getKernel(choose()).op;
   for (int i = 0; i < kNumOperands; ++i) {
     types[i] = problem.tensors[i].dtype;
+    hasVector[i] = getInfo(i).shape == RoleShape::Channel &&
+                   getUse(kernelOp, i) != OperandUse::None;
     direct[i] = isDirect(problem, static_cast<Operand>(i));
   }
   addTables();
   return nullptr;
 }
 
-void ReadyPlan::addTable(Table table, int64_t rows) {
+void ReadyPlan::addTable(int table, int64_t rows) {
   offsets[table] = kernelOffset;
   kernelOffset +=
       static_cast<int64_t>(alignUp(static_cast<size_t>(rows * getRowBytes())));
 }
 
 void ReadyPlan::addTables() {
-  std::fill_n(offsets, kNumTables, -1);
+  std::fill_n(offsets, kNumOperands + 1, -1);
   kernelOffset = 0;
-  constexpr std::pair<Operand, Table> kTables[] = {
-      {Scale, ScaleTable},
-      {Mean, MeanTable},
-      {Statistic, InvStdTable},
-      {GradScale, GradScaleTable},
-      {GradOffset, GradOffsetTable}};
-  for (auto [operand, table] : kTables)
-    if (!direct[operand])
-      addTable(table);
-  if (part == Part::Reduce)
-    addTable(OnesTable);
+  for (int i = 0; i < kNumOperands; ++i)
+    if (Operand operand = getParameter(i);
+        hasVector[operand] && !direct[operand])
+      addTable(operand);
+  if (op == OpKind::BackwardReduce)
+    addTable(kOnes);
   bngradKernelKind_t kinds[3] = {choose()};
   int numKinds = 1;
   if (isInSteps()) {
@@ -140,28 +132,23 @@ void ReadyPlan::addTables() {
     kinds[numKinds++] =
         isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT;
     if (isBatch) {
-      addTable(OnesTable);
-      addTable(SumsTable, 2);
+      addTable(kOnes);
+      addTable(Sums, 2);
     }
   }
   size_t most = 0;
   for (int i = 0; i < numKinds; ++i) {
     size_t size = 0;
-    runKernel({}, kinds[i], {}, &size);
+    runKernel({}, kinds[i], &size);
     most = std::max(most, size);
   }
   workspaceSize = kernelOffset + most;
 }
 
-char *ReadyPlan::getTable(const CallData &call, Table table) const {
+char *ReadyPlan::getTable(const CallData &call, int table) const {
   if (!call.workspace || offsets[table] < 0)
     return nullptr;
   return call.workspace + offsets[table];
-}
-
-void *ReadyPlan::getVector(const CallData &call, Operand operand,
-                           Table table) const {
-  return direct[operand] ? call.data[operand] : getTable(call, table);
 }
 
 void ReadyPlan::fillOnes(char *table) const {
@@ -181,138 +168,129 @@ void ReadyPlan::convert(bngradPackedFunction_t function, void *from,
   function(parameters, nullptr, nullptr);
 }
 
-/// Fills the tables that kernels read.
-void ReadyPlan::prepare(const CallData &call, const Uses &uses) const {
-  auto fill = [&](bool isUsed, Operand operand, Table table,
-                  const bngradPackedFunction_t(&functions)[BNGRAD_NUM_FLOATS]) {
-    if (isUsed && has[operand] && !direct[operand])
-      convert(functions[types[operand]], call.data[operand],
-              layout.strides[operand], getTable(call, table), 1);
-  };
-  fill(uses.scale, Scale, ScaleTable, kernels->widen[isF64]);
-  if (uses.scale && !has[Scale])
-    fillOnes(getTable(call, ScaleTable));
-  fill(uses.mean, Mean, MeanTable, kernels->widen[isF64]);
-  fill(uses.invStd, Statistic, InvStdTable,
-       isInvStd ? kernels->widen[isF64] : kernels->inv_std[isF64]);
+void ReadyPlan::prepare(const CallData &call, unsigned parameters) const {
+  for (int i = 0; i < kNumOperands; ++i) {
+    if (!hasVector[i] || direct[i] || !(parameters >> i & 1))
+      continue;
+    if (!has[i]) {
+      fillOnes(getTable(call, i)); // an absent scale
+      continue;
+    }
+    const auto &functions = i == Statistic && !isInvStd
+                                ? kernels->inv_std[isF64]
+                                : kernels->widen[isF64];
+    convert(functions[types[i]], call.data[i], layout.strides[i],
+            getTable(call, i), 1);
+  }
 }
 
-/// Converts a result from a table to the caller's tensor.
-void ReadyPlan::finish(const CallData &call, Operand operand) const {
-  if (!has[operand] || direct[operand])
-    return;
-  Table table = operand == GradScale ? GradScaleTable : GradOffsetTable;
-  convert(kernels->narrow[isF64][types[operand]], getTable(call, table), 1,
-          call.data[operand], layout.strides[operand]);
+/// Converts results from tables to the caller's tensors.
+void ReadyPlan::finish(const CallData &call) const {
+  for (int i = 0; i < kNumOutputs; ++i)
+    if (hasVector[i] && has[i] && !direct[i])
+      convert(kernels->narrow[isF64][types[i]], getTable(call, i), 1,
+              call.data[i], layout.strides[i]);
 }
 
-ReadyPlan::Vectors ReadyPlan::getVectors(const CallData &call) const {
-  return {getVector(call, Scale, ScaleTable),
-          getVector(call, Mean, MeanTable),
-          getVector(call, Statistic, InvStdTable),
-          getVector(call, GradScale, GradScaleTable),
-          getVector(call, GradOffset, GradOffsetTable),
-          call.data[Sums],
-          call.count};
+CallData ReadyPlan::getVectors(const CallData &call) const {
+  CallData vectors = call;
+  for (int i = 0; i < kNumOperands; ++i)
+    if (hasVector[i] && !direct[i])
+      vectors.data[i] = getTable(call, i);
+  return vectors;
 }
 
 /// Runs a kernel, or computes the size of its workspace.
-bngradStatus_t ReadyPlan::runKernel(const CallData &call,
+bngradStatus_t ReadyPlan::runKernel(const CallData &vectors,
                                     bngradKernelKind_t kind,
-                                    const Vectors &vectors,
                                     size_t *size) const {
   int64_t outer = layout.outer, channels = layout.channels;
   int64_t inner = layout.inner, plane = channels * inner;
   bool hasInner = inner != 1;
-  auto makeData = [&](Operand operand) -> MemRef {
-    void *data = call.data[operand];
-    if (hasInner)
-      return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
-    return {data, data, 0, {outer, channels, channels, 1}};
+  auto describe = [&](Operand operand) -> MemRef {
+    void *data = vectors.data[operand];
+    switch (getInfo(operand).shape) {
+    case RoleShape::Data:
+      if (hasInner)
+        return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
+      return {data, data, 0, {outer, channels, channels, 1}};
+    case RoleShape::Channel:
+      return makeVector(data, channels, 1);
+    case RoleShape::Sums:
+      return {data, data, 0, {2, channels, channels, 1}};
+    case RoleShape::Scalar:
+      break;
+    }
+    return {data, data, 0, {}};
   };
-  auto vector = [&](void *data) { return makeVector(data, channels, 1); };
-  MemRef gradOutput = makeData(GradOutput), input = makeData(Input);
-  MemRef mask = makeData(Mask), gradInput = makeData(GradInput);
-  MemRef scale = vector(vectors.scale), mean = vector(vectors.mean);
-  MemRef invStd = vector(vectors.invStd);
-  MemRef gradScale = vector(vectors.gradScale);
-  MemRef gradOffset = vector(vectors.gradOffset);
-  MemRef sums = {vectors.sums, vectors.sums, 0, {2, channels, channels, 1}};
-  // The kernel only reads it.
-  auto *number = const_cast<int64_t *>(vectors.count);
-  MemRef count = {number, number, 0, {}};
-
-  void *parameters[11] = {&gradOutput, &input, &scale, &mean, &invStd};
-  int n = 5;
-  if (has[Mask])
-    parameters[n++] = &mask;
-  if (kind == BNGRAD_KERNEL_ELEMT) {
-    parameters[n++] = &sums;
-    parameters[n++] = &count;
+  const Kernel &info = getKernel(kind);
+  MemRef memrefs[kNumOperands];
+  void *parameters[kNumOperands];
+  int count = 0;
+  for (int i = 0; i < kNumOperands; ++i) {
+    Operand operand = getParameter(i);
+    bool isThere = info.has(operand);
+    if (isInput(info.op, operand))
+      isThere = operand != Mask || has[Mask];
+    if (!isThere)
+      continue;
+    memrefs[count] = describe(operand);
+    parameters[count] = &memrefs[count];
+    ++count;
   }
-  Uses uses = getUses(kind);
-  if (uses.gradInput)
-    parameters[n++] = &gradInput;
-  if (uses.gradScale)
-    parameters[n++] = &gradScale;
-  if (uses.gradOffset)
-    parameters[n++] = &gradOffset;
   const bngradKernel_t &kernel =
       kernels->kernels[type][kind][hasInner][has[Mask]];
   if (size) {
     *size = kernel.get_workspace_size(parameters);
     return BNGRAD_SUCCESS;
   }
-  return getStatus(
-      kernel.call(parameters, call.workspace + kernelOffset, call.threads));
+  return getStatus(kernel.call(parameters, vectors.workspace + kernelOffset,
+                               vectors.threads));
 }
 
 bngradStatus_t ReadyPlan::run(const CallData &call) const {
   bngradKernelKind_t kind = choose();
-  prepare(call, getUses(kind));
+  prepare(call, getKernel(kind).parameters);
+  CallData vectors = getVectors(call);
   bngradStatus_t status =
-      part == Part::Reduce
-          ? runReduce(call, static_cast<char *>(call.data[Sums]))
-          : runKernel(call, kind, getVectors(call));
-  if (status != 0)
-    return status;
-  finish(call, GradScale);
-  finish(call, GradOffset);
-  return BNGRAD_SUCCESS;
+      op == OpKind::BackwardReduce
+          ? runReduce(vectors, static_cast<char *>(call.data[Sums]))
+          : runKernel(vectors, kind);
+  if (status == BNGRAD_SUCCESS)
+    finish(call);
+  return status;
 }
 
 /// Computes the sums, which are grad_offset and grad_scale for an inv_std of 1.
-bngradStatus_t ReadyPlan::runReduce(const CallData &call, char *sums) const {
-  char *ones = getTable(call, OnesTable);
+bngradStatus_t ReadyPlan::runReduce(CallData vectors, char *sums) const {
+  char *ones = getTable(vectors, kOnes);
   fillOnes(ones);
-  Vectors vectors = getVectors(call);
-  vectors.invStd = ones;
-  vectors.gradOffset = sums;
-  vectors.gradScale = sums + getRowBytes();
-  return runKernel(call, BNGRAD_KERNEL_SCALE_OFFSET, vectors);
+  vectors.data[Statistic] = ones;
+  vectors.data[GradOffset] = sums;
+  vectors.data[GradScale] = sums + getRowBytes();
+  return runKernel(vectors, BNGRAD_KERNEL_SCALE_OFFSET);
 }
 
 /// Computes grad_scale and grad_offset, and the sums for grad_input.
 bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
-  prepare(call, {true, true, true, true, true, true});
-  Vectors vectors = getVectors(call);
+  // Also those of grad_input.
+  prepare(call, getKernel(BNGRAD_KERNEL_BATCH).parameters);
+  CallData vectors = getVectors(call);
   if (isBatch) {
-    char *sums = getTable(call, SumsTable);
-    if (bngradStatus_t status = runReduce(call, sums))
+    char *sums = getTable(call, Sums);
+    if (bngradStatus_t status = runReduce(vectors, sums))
       return status;
     MemRef from = makeVector(sums + getRowBytes(), layout.channels, 1);
-    MemRef factor = makeVector(vectors.invStd, layout.channels, 1);
-    MemRef to = makeVector(vectors.gradScale, layout.channels, 1);
+    MemRef factor = makeVector(vectors.data[Statistic], layout.channels, 1);
+    MemRef to = makeVector(vectors.data[GradScale], layout.channels, 1);
     void *parameters[] = {&from, &factor, &to};
     kernels->multiply[isF64](parameters, nullptr, nullptr);
     convert(kernels->widen[isF64][isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32],
-            sums, 1, vectors.gradOffset, 1);
-  } else if (bngradStatus_t status =
-                 runKernel(call, chooseFirstStep(), vectors)) {
+            sums, 1, vectors.data[GradOffset], 1);
+  } else if (bngradStatus_t status = runKernel(vectors, chooseFirstStep())) {
     return status;
   }
-  finish(call, GradScale);
-  finish(call, GradOffset);
+  finish(call);
   return BNGRAD_SUCCESS;
 }
 
@@ -328,12 +306,11 @@ bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
     done(GradScale);
   if (inSteps) {
     int64_t count = layout.outer * layout.inner;
-    Vectors vectors = getVectors(call);
-    vectors.sums = getTable(call, SumsTable);
-    vectors.count = &count;
-    status = runKernel(
-        call, isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT,
-        vectors);
+    CallData vectors = getVectors(call);
+    vectors.data[Sums] = getTable(call, Sums);
+    vectors.data[Count] = &count;
+    status = runKernel(vectors, isBatch ? BNGRAD_KERNEL_ELEMT
+                                        : BNGRAD_KERNEL_GLOBAL_INPUT);
   }
   if (status == 0 && wantsInput)
     done(GradInput);
@@ -342,15 +319,16 @@ bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
 
 /// The sums take one pass over the data, and grad_input another.
 ReadyPlan::Passes ReadyPlan::countPasses() const {
-  Uses uses = getUses(choose());
-  bool isElemt = part == Part::Elemt;
-  int sums = !isElemt && (uses.gradScale || uses.gradOffset) ? 1 : 0;
-  int elements = uses.gradInput ? 1 : 0;
+  const Kernel &kernel = getKernel(choose());
+  bool isElemt = op == OpKind::BackwardElemt;
+  int sums =
+      !isElemt && (kernel.has(GradScale) || kernel.has(GradOffset)) ? 1 : 0;
+  int elements = kernel.has(GradInput) ? 1 : 0;
   Passes passes = {};
   passes.counts[GradOutput] = sums + elements;
   passes.counts[Mask] = has[Mask] ? sums + elements : 0;
   // Sums of grad_output alone and global statistics do not read input.
-  passes.counts[Input] = (sums && uses.gradScale ? 1 : 0) +
+  passes.counts[Input] = (sums && kernel.has(GradScale) ? 1 : 0) +
                          (elements && (isBatch || isElemt) ? 1 : 0);
   passes.counts[GradInput] = elements;
   return passes;
@@ -381,19 +359,17 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
   Passes passes = countPasses();
   int64_t width = getBytes(type), bytes = 0, readBytes = 0;
   bool isReadAgain = false;
-  constexpr std::pair<Operand, const char *> kData[] = {
-      {GradOutput, "passes.grad_output"},
-      {Input, "passes.input"},
-      {Mask, "passes.mask"},
-      {GradInput, "passes.grad_input"}};
-  for (auto [operand, key] : kData) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    Operand operand = getParameter(i);
     int count = passes.counts[operand];
     if (count == 0)
       continue;
+    char key[64];
+    std::snprintf(key, sizeof(key), "passes.%s", bngrad::getName(operand));
     description.add(key, int64_t(count));
     int64_t operandBytes = elements * (operand == Mask ? 1 : width);
     bytes += operandBytes;
-    if (operand != GradInput)
+    if (isInput(op, operand))
       readBytes += operandBytes;
     isReadAgain |= count > 1;
   }

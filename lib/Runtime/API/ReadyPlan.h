@@ -30,28 +30,17 @@ public:
                 Description &description) const override;
 
 private:
-  /// The parameters of kernels that are vectors over the channels.
-  enum Table {
-    ScaleTable,
-    MeanTable,
-    InvStdTable,
-    GradScaleTable,
-    GradOffsetTable,
-    OnesTable,
-    SumsTable, // rows: sums of grad_output, of grad_output * (x - mean)
-    kNumTables
+  /// A kind of kernel. A set of roles has a bit for each.
+  struct Kernel {
+    OpKind op;
+    bool isBatch;
+    unsigned results, parameters;
+
+    bool has(Operand result) const { return results >> result & 1; }
   };
-  /// The operands that a kernel accesses besides grad_output and input.
-  struct Uses {
-    bool scale, mean, invStd, gradInput, gradScale, gradOffset;
-  };
-  static Uses getUses(bngradKernelKind_t kind);
-  /// What a kernel reads and writes per channel, and the number of elements per
-  /// channel.
-  struct Vectors {
-    void *scale, *mean, *invStd, *gradScale, *gradOffset, *sums;
-    const int64_t *count;
-  };
+  static const Kernel &getKernel(bngradKernelKind_t kind);
+  /// A table of ones, beside the tables of operands.
+  static constexpr int kOnes = kNumOperands;
 
   /// How often the loops read or write each operand.
   struct Passes {
@@ -69,36 +58,38 @@ private:
   bngradKernelKind_t choose() const;
   bngradKernelKind_t chooseFirstStep() const;
   void addTables();
-  void addTable(Table table, int64_t rows = 1);
+  void addTable(int table, int64_t rows = 1);
   bool isDirect(const Problem &problem, Operand operand) const;
 
   /// Null if there is none.
-  char *getTable(const CallData &call, Table table) const;
-  /// The vector that a kernel reads or writes: the caller's or a table.
-  void *getVector(const CallData &call, Operand operand, Table table) const;
+  char *getTable(const CallData &call, int table) const;
   void fillOnes(char *table) const;
   void convert(bngradPackedFunction_t function, void *from, int64_t fromStride,
                void *to, int64_t toStride) const;
-  void prepare(const CallData &call, const Uses &uses) const;
-  void finish(const CallData &call, Operand operand) const;
-  Vectors getVectors(const CallData &call) const;
-  bngradStatus_t runKernel(const CallData &call, bngradKernelKind_t kind,
-                           const Vectors &vectors,
+  /// Fills the tables of the operands in `parameters`.
+  void prepare(const CallData &call, unsigned parameters) const;
+  void finish(const CallData &call) const;
+  /// The call with the vectors that a kernel reads or writes: the caller's or
+  /// tables.
+  CallData getVectors(const CallData &call) const;
+  bngradStatus_t runKernel(const CallData &vectors, bngradKernelKind_t kind,
                            size_t *size = nullptr) const;
-  bngradStatus_t runReduce(const CallData &call, char *sums) const;
+  bngradStatus_t runReduce(CallData vectors, char *sums) const;
   bngradStatus_t runSums(const CallData &call) const;
 
   const bngradKernels_t *kernels;
   Layout layout;
-  Part part;
+  OpKind op;
   double epsilon;
   float epsilonF32;
   bool isBatch, isInvStd, isF64;
   bool has[kNumOperands];
   bngradDtype_t type; // of the data
   bngradDtype_t types[kNumOperands];
-  bool direct[kNumOperands];
-  int64_t offsets[kNumTables]; // in the workspace; -1: none
+  /// Whether kernels have a vector over the channels for an operand, and
+  /// whether it is the caller's.
+  bool hasVector[kNumOperands], direct[kNumOperands];
+  int64_t offsets[kNumOperands + 1]; // of tables in the workspace; -1: none
   int64_t kernelOffset;
 };
 

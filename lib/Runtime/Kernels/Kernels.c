@@ -14,7 +14,8 @@
   int32_t form##_##type##_##isa##_##kind##_packed(void *const *, void *,       \
                                                   const bngrad_threads_t *);   \
   size_t form##_##type##_##isa##_##kind##_packed_workspace(void *const *);
-#define DECLARE_KIND(kind, name, op, statistics, results, type, isa)           \
+#define DECLARE_KIND(kind, name, op, statistics, results, parameters, type,    \
+                     isa)                                                      \
   DECLARE_KERNEL(rows, type, isa, name)                                        \
   DECLARE_KERNEL(rows, type, isa, name##_masked)                               \
   DECLARE_KERNEL(planes, type, isa, name)                                      \
@@ -55,7 +56,7 @@
 #define KERNEL(form, type, isa, kind)                                          \
   {form##_##type##_##isa##_##kind##_packed,                                    \
    form##_##type##_##isa##_##kind##_packed_workspace}
-#define KIND(kind, name, op, statistics, results, type, isa)                   \
+#define KIND(kind, name, op, statistics, results, parameters, type, isa)       \
   {{KERNEL(rows, type, isa, name), KERNEL(rows, type, isa, name##_masked)},    \
    {KERNEL(planes, type, isa, name),                                           \
     KERNEL(planes, type, isa, name##_masked)}},

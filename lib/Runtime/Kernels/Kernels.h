@@ -37,9 +37,9 @@ typedef struct {
   size_t (*get_workspace_size)(void *const *parameters);
 } bngradKernel_t;
 
-/* All kernels take grad_output, input, scale, mean and inv_std, the mask if
- * there is one, for ELEMT the sums and the count, and then the results of
- * the kind. They do not read parameters that no result depends on. */
+/* A kernel takes all operands of its op in the order of Roles.def, inv_std as
+ * the statistic and the mask if there is one, and then the results of the
+ * kind. It does not read parameters that no result depends on. */
 typedef enum {
 #define KERNEL(kind, ...) BNGRAD_KERNEL_##kind,
   BNGRAD_READY_KERNELS(KERNEL, unused)

@@ -47,7 +47,7 @@ static AffineMap getIndexingMap(GradientOpInterface op, Role role) {
   unsigned rank = getDataRank(op);
   MLIRContext *context = op.getContext();
   SmallVector<AffineExpr> exprs;
-  switch (getRoleShape(role)) {
+  switch (getInfo(role).shape) {
   case RoleShape::Data:
     for (unsigned dim : llvm::seq(rank))
       exprs.push_back(getAffineDimExpr(dim, context));
@@ -115,8 +115,9 @@ public:
               SymbolTableCollection &symbols, OpBuilder &b);
 
   LogicalResult partition(BatchNormBackwardOp op);
-  LogicalResult partition(BatchNormBackwardReduceOp op);
   LogicalResult partition(BatchNormBackwardElemtOp op);
+  /// Any other op: the op on the shards. Results that are not data are sums.
+  LogicalResult partition(GradientOpInterface op);
 
 private:
   bool hasNoElements() { return llvm::is_contained(op.getDataShape(), 0); }
@@ -220,15 +221,20 @@ LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
   return success();
 }
 
-LogicalResult Partitioner::partition(BatchNormBackwardReduceOp op) {
-  auto local = cast<BatchNormBackwardReduceOp>(cloneForShard());
-  Value sums = local.getSums(), count = local.getCount();
-  if (!axes.empty() && !hasNoElements() && isUsed(op.getSums()))
-    sums = addUp(sums, "sums of");
-  if (!axes.empty() && isUsed(op.getCount()))
-    count = addUpCount(count);
-  mapping.map(op.getSums(), sums);
-  mapping.map(op.getCount(), count);
+LogicalResult Partitioner::partition(GradientOpInterface op) {
+  Operation *local = cloneForShard();
+  for (auto [role, result, value] : llvm::zip_equal(
+           op.getResultRoles(), op->getResults(), local->getResults())) {
+    Value whole = value;
+    if (getInfo(role).shape != RoleShape::Data && !axes.empty() &&
+        isUsed(result)) {
+      if (role == Role::Count)
+        whole = addUpCount(value);
+      else if (!hasNoElements())
+        whole = addUp(value, "sums of");
+    }
+    mapping.map(result, whole);
+  }
   return success();
 }
 
@@ -315,15 +321,23 @@ struct GradientSharding
 };
 } // namespace
 
+/// Attaches the model to `Op` if it is a gradient.
+template <typename Op> static void attachModel(MLIRContext *context) {
+  if constexpr (Op::template hasTrait<GradientOpInterface::Trait>())
+    Op::template attachInterface<GradientSharding<Op>>(*context);
+}
+
+template <typename... Ops> static void attachModels(MLIRContext *context) {
+  (attachModel<Ops>(context), ...);
+}
+
 void mlir::bngrad::registerShardingInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, BNGradDialect *) {
-    BatchNormBackwardOp::attachInterface<GradientSharding<BatchNormBackwardOp>>(
-        *context);
-    BatchNormBackwardReduceOp::attachInterface<
-        GradientSharding<BatchNormBackwardReduceOp>>(*context);
-    BatchNormBackwardElemtOp::attachInterface<
-        GradientSharding<BatchNormBackwardElemtOp>>(*context);
+    attachModels<
+#define GET_OP_LIST
+#include "BNGrad/Dialect/BNGradOps.cpp.inc"
+        >(context);
     // The dialects of ops that `partition` creates.
     context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
                          math::MathDialect, shard::ShardDialect,

@@ -43,7 +43,7 @@ struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeGradientBuilder(rewriter, op);
+    GradientBuilder builder(rewriter, op);
     ChannelRequest request;
     request.gradInput = !op.getGradInput().use_empty();
     request.isBatch = op.getStatistics() == Statistics::Batch;
@@ -83,7 +83,7 @@ struct DecomposeReduce : OpRewritePattern<BatchNormBackwardReduceOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardReduceOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeGradientBuilder(rewriter, op);
+    GradientBuilder builder(rewriter, op);
     Value sums, count;
     if (!op.getSums().use_empty())
       sums = builder.buildStackedSums();
@@ -99,7 +99,7 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
 
   LogicalResult matchAndRewrite(BatchNormBackwardElemtOp op,
                                 PatternRewriter &rewriter) const override {
-    GradientBuilder builder = makeGradientBuilder(rewriter, op);
+    GradientBuilder builder(rewriter, op);
     FloatType elementType = getFloatType(op.getGradInput());
     if (builder.isCountZero()) {
       LDBG() << "no values: no elements per channel: " << op;

@@ -87,7 +87,7 @@ static Value buildTranspose(PatternRewriter &rewriter, Location loc,
   return tensor::CastOp::create(rewriter, loc, type, transposed);
 }
 
-static bool isData(Role role) { return getRoleShape(role) == RoleShape::Data; }
+static bool isData(Role role) { return getInfo(role).shape == RoleShape::Data; }
 
 /// Makes `result` the gradient of the untransposed operands, and makes its
 /// users read its transpose.

@@ -93,37 +93,36 @@ private:
 };
 } // namespace
 
-GradientBuilder::GradientBuilder(OpBuilder &b, Location loc,
-                                 GradientOperands operands,
-                                 ArrayRef<int64_t> dataShape, FloatType type)
-    : b(b), loc(loc), operands(operands), dataShape(dataShape), type(type) {
-  for (int64_t dim : operands.featureDims)
+GradientBuilder::GradientBuilder(OpBuilder &b, GradientOpInterface op)
+    : b(b), op(op), loc(op.getLoc()), dataShape(op.getDataShape()),
+      type(op.getAccumulatorType()) {
+  for (int64_t dim : op.getFeatureDims())
     channelShape.push_back(dataShape[dim]);
 }
 
-AffineMap GradientBuilder::dataMap() const {
+AffineMap GradientBuilder::dataMap() {
   return b.getMultiDimIdentityMap(dataShape.size());
 }
 
 /// The map from the loops over the data to the channel.
-AffineMap GradientBuilder::featureMap() const {
+AffineMap GradientBuilder::featureMap() {
   SmallVector<AffineExpr> exprs;
-  for (int64_t dim : operands.featureDims)
+  for (int64_t dim : op.getFeatureDims())
     exprs.push_back(b.getAffineDimExpr(dim));
   return AffineMap::get(dataShape.size(), 0, exprs, b.getContext());
 }
 
-AffineMap GradientBuilder::channelMap() const {
+AffineMap GradientBuilder::channelMap() {
   return b.getMultiDimIdentityMap(channelShape.size());
 }
 
 Value GradientBuilder::sizeOfInput(int64_t dim) {
-  return b.createOrFold<tensor::DimOp>(loc, operands.input, dim);
+  return b.createOrFold<tensor::DimOp>(loc, getOperand(Role::Input), dim);
 }
 
 SmallVector<OpFoldResult> GradientBuilder::channelSizes() {
   SmallVector<OpFoldResult> sizes;
-  for (auto [dim, size] : llvm::zip_equal(operands.featureDims, channelShape))
+  for (auto [dim, size] : llvm::zip_equal(op.getFeatureDims(), channelShape))
     sizes.push_back(ShapedType::isDynamic(size)
                         ? OpFoldResult(sizeOfInput(dim))
                         : OpFoldResult(b.getIndexAttr(size)));
@@ -150,9 +149,9 @@ Value GradientBuilder::buildZeroChannel(FloatType elementType) {
       .getResult(0);
 }
 
-bool GradientBuilder::isCountZero() const {
+bool GradientBuilder::isCountZero() {
   for (auto [dim, size] : llvm::enumerate(dataShape))
-    if (size == 0 && !isFeatureDim(dim))
+    if (size == 0 && !op.isFeatureDim(dim))
       return true;
   return false;
 }
@@ -161,13 +160,13 @@ bool GradientBuilder::isCountZero() const {
 Value GradientBuilder::buildCount() {
   int64_t known = 1;
   for (auto [dim, size] : llvm::enumerate(dataShape))
-    if (!isFeatureDim(dim) && !ShapedType::isDynamic(size))
+    if (!op.isFeatureDim(dim) && !ShapedType::isDynamic(size))
       known *= size;
   if (known == 0)
     return arith::ConstantIntOp::create(b, loc, 0, 64);
   Value count = arith::ConstantIndexOp::create(b, loc, known);
   for (auto [dim, size] : llvm::enumerate(dataShape))
-    if (!isFeatureDim(dim) && ShapedType::isDynamic(size))
+    if (!op.isFeatureDim(dim) && ShapedType::isDynamic(size))
       count = b.createOrFold<arith::MulIOp>(loc, count, sizeOfInput(dim));
   return b.createOrFold<arith::IndexCastOp>(loc, b.getI64Type(), count);
 }
@@ -201,14 +200,14 @@ ElementCount GradientBuilder::countOf(Value count) {
 ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
   if (!needsSumDy && !needsSumDyXmu)
     return {};
-  SmallVector<Value> inputs = {operands.gradOutput};
+  SmallVector<Value> inputs = {getOperand(Role::GradOutput)};
   SmallVector<AffineMap> maps = {dataMap()};
-  if (operands.mask) {
-    inputs.push_back(operands.mask);
+  if (getOperand(Role::Mask)) {
+    inputs.push_back(getOperand(Role::Mask));
     maps.push_back(dataMap());
   }
   if (needsSumDyXmu) {
-    inputs.append({operands.input, operands.mean});
+    inputs.append({getOperand(Role::Input), getOperand(Role::Mean)});
     maps.append({dataMap(), featureMap()});
   }
   // Each sum has its own init, as bufferization would copy a shared one.
@@ -219,14 +218,14 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
   maps.append(numSums, featureMap());
   SmallVector<utils::IteratorType> iterators;
   for (int64_t dim : llvm::seq<int64_t>(dataShape.size()))
-    iterators.push_back(isFeatureDim(dim) ? utils::IteratorType::parallel
-                                          : utils::IteratorType::reduction);
+    iterators.push_back(op.isFeatureDim(dim) ? utils::IteratorType::parallel
+                                             : utils::IteratorType::reduction);
 
   auto body = [&](OpBuilder &builder, Location, ValueRange args) {
     Arithmetic math{builder, loc, type};
     unsigned next = 0;
     Value gradOutput = args[next++];
-    Value mask = operands.mask ? args[next++] : Value();
+    Value mask = getOperand(Role::Mask) ? args[next++] : Value();
     gradOutput = math.masked(gradOutput, mask);
     SmallVector<Value> terms;
     if (needsSumDy)
@@ -299,11 +298,11 @@ ChannelSums GradientBuilder::unstackSums(Value sums) {
 }
 
 /// r.
-static Value buildInvStd(const Arithmetic &math,
-                         const GradientOperands &operands, Value statistic) {
+static Value buildInvStd(const Arithmetic &math, GradientOpInterface op,
+                         Value statistic) {
   Value invStd = math.extend(statistic);
-  if (operands.variance) {
-    Value epsilon = math.constant(operands.epsilon);
+  if (op.getOperandOf(Role::Variance)) {
+    Value epsilon = math.constant(op.getEpsilon().convertToDouble());
     invStd = math.div(math.constant(1.0), math.sqrt(math.add(invStd, epsilon)));
   }
   return invStd;
@@ -338,8 +337,8 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
       addInput(sums.sumDy, needsMeans || request.gradOffset != nullptr);
   int64_t sumDyXmuArg =
       addInput(sums.sumDyXmu, needsMeans || request.gradScale != nullptr);
-  int64_t scaleArg = addInput(operands.scale, request.gradInput);
-  int64_t statisticArg = addInput(operands.getStatistic(), needsInvStd);
+  int64_t scaleArg = addInput(getOperand(Role::Scale), request.gradInput);
+  int64_t statisticArg = addInput(op.getStatistic(), needsInvStd);
 
   // (element type of the result, the field that receives it)
   ChannelValues values;
@@ -362,7 +361,7 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
     Arithmetic math{builder, loc, type};
     Value invStd;
     if (needsInvStd)
-      invStd = buildInvStd(math, operands, args[statisticArg]);
+      invStd = buildInvStd(math, op, args[statisticArg]);
     Value divisor = count.divisor;
     if (count.known)
       divisor = math.constant(std::max<double>(*count.known, 1));
@@ -398,18 +397,18 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
 
 Value GradientBuilder::buildGradInput(const ChannelValues &channel,
                                       FloatType elementType) {
-  SmallVector<Value> inputs = {operands.gradOutput};
+  SmallVector<Value> inputs = {getOperand(Role::GradOutput)};
   SmallVector<AffineMap> maps = {dataMap()};
   auto addInput = [&](Value value, AffineMap map) {
     inputs.push_back(value);
     maps.push_back(map);
   };
-  if (operands.mask)
-    addInput(operands.mask, dataMap());
+  if (getOperand(Role::Mask))
+    addInput(getOperand(Role::Mask), dataMap());
   addInput(channel.factor, featureMap());
   if (channel.meanDy) {
-    addInput(operands.input, dataMap());
-    addInput(operands.mean, featureMap());
+    addInput(getOperand(Role::Input), dataMap());
+    addInput(getOperand(Role::Mean), featureMap());
     addInput(channel.meanDy, featureMap());
     addInput(channel.slope, featureMap());
   }
@@ -420,7 +419,7 @@ Value GradientBuilder::buildGradInput(const ChannelValues &channel,
     Arithmetic math{builder, loc, type};
     unsigned next = 0;
     Value gradOutput = args[next++];
-    Value mask = operands.mask ? args[next++] : Value();
+    Value mask = getOperand(Role::Mask) ? args[next++] : Value();
     Value factor = args[next++];
     Value result = math.masked(gradOutput, mask);
     if (channel.meanDy) {

@@ -9,21 +9,14 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_TOLINALG_GRADIENTBUILDER_H
 #define BNGRAD_LIB_TRANSFORMS_TOLINALG_GRADIENTBUILDER_H
 
+#include "BNGrad/Dialect/BNGrad.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <optional>
 
 namespace mlir::bngrad {
-
-/// The operands of a gradient; absent ones are null.
-struct GradientOperands {
-  Value gradOutput, input, scale, mean, variance, invStd, mask;
-  ArrayRef<int64_t> featureDims;
-  double epsilon = 0;
-
-  Value getStatistic() const { return variance ? variance : invStd; }
-};
 
 /// The two sums of each channel, per-channel tensors in the accumulator type;
 /// null where they are not needed.
@@ -54,17 +47,16 @@ struct ChannelValues {
 
 /// Builds the parts of a gradient as linalg on tensors.
 ///
-/// Shapes: `dataShape` is the shape of input, with every size that any operand
-///         knows; per-channel tensors have its sizes at the feature dims.
+/// Shapes: data tensors have the shape of input, with every size that any
+///         operand knows; per-channel tensors have its sizes at the feature
+///         dims.
 /// Source: docs/mathematics.md.
 class GradientBuilder {
 public:
-  /// `type` is the accumulator type.
-  GradientBuilder(OpBuilder &b, Location loc, GradientOperands operands,
-                  ArrayRef<int64_t> dataShape, FloatType type);
+  GradientBuilder(OpBuilder &b, GradientOpInterface op);
 
   /// True if it is known that a channel has no elements.
-  bool isCountZero() const;
+  bool isCountZero();
   /// M of input.
   ElementCount countOfInput();
   /// M given as a tensor<i64>.
@@ -92,12 +84,11 @@ public:
   Value buildZeroChannel(FloatType elementType);
 
 private:
-  AffineMap dataMap() const;
-  AffineMap featureMap() const;
-  AffineMap channelMap() const;
-  bool isFeatureDim(int64_t dim) const {
-    return llvm::is_contained(operands.featureDims, dim);
-  }
+  AffineMap dataMap();
+  AffineMap featureMap();
+  AffineMap channelMap();
+  /// Null if absent.
+  Value getOperand(Role role) { return op.getOperandOf(role); }
   /// True if it is known that there are no channels.
   bool hasNoChannels() const { return llvm::is_contained(channelShape, 0); }
   Value sizeOfInput(int64_t dim);
@@ -107,10 +98,10 @@ private:
   Value buildEmptyChannel(Type elementType);
 
   OpBuilder &b;
+  GradientOpInterface op;
   Location loc;
-  GradientOperands operands;
   SmallVector<int64_t> dataShape, channelShape;
-  FloatType type;
+  FloatType type; // of arithmetic
 };
 
 } // namespace mlir::bngrad

@@ -31,22 +31,6 @@ FloatType mlir::bngrad::getFloatType(Value value) {
   return cast<FloatType>(getElementTypeOrSelf(value));
 }
 
-GradientBuilder mlir::bngrad::makeGradientBuilder(OpBuilder &b,
-                                                  GradientOpInterface op) {
-  GradientOperands operands;
-  operands.gradOutput = op.getOperandOf(Role::GradOutput);
-  operands.input = op.getOperandOf(Role::Input);
-  operands.scale = op.getOperandOf(Role::Scale);
-  operands.mean = op.getOperandOf(Role::Mean);
-  operands.variance = op.getOperandOf(Role::Variance);
-  operands.invStd = op.getOperandOf(Role::InvStd);
-  operands.mask = op.getOperandOf(Role::Mask);
-  operands.featureDims = op.getFeatureDims();
-  operands.epsilon = op.getEpsilon().convertToDouble();
-  return GradientBuilder(b, op.getLoc(), operands, op.getDataShape(),
-                         op.getAccumulatorType());
-}
-
 void mlir::bngrad::replaceResults(RewriterBase &rewriter, Operation *op,
                                   ArrayRef<Value> values) {
   for (auto [result, value] : llvm::zip_equal(op->getResults(), values)) {
@@ -71,7 +55,7 @@ struct HalvesBuilder {
   Value partSums, partCount, wholeSums, wholeCount;
 
   HalvesBuilder(OpBuilder &b, BatchNormBackwardOp op, const WholeBatch &whole)
-      : b(b), op(op), whole(whole), builder(makeGradientBuilder(b, op)) {
+      : b(b), op(op), whole(whole), builder(b, op) {
     auto reduce = BatchNormBackwardReduceOp::create(
         b, op.getLoc(), op.getGradOutput(), op.getInput(), op.getMean(),
         op.getMask(), op.getFeatureDimsAttr());

@@ -18,9 +18,6 @@ namespace mlir::bngrad {
 
 FloatType getFloatType(Value value);
 
-/// A builder of the parts of `op`.
-GradientBuilder makeGradientBuilder(OpBuilder &b, GradientOpInterface op);
-
 /// Replaces the results of `op` by `values`, null for an unused result.
 void replaceResults(RewriterBase &rewriter, Operation *op,
                     ArrayRef<Value> values);

@@ -14,26 +14,18 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from .. import _library
+from .. import _library, _numpy
 from . import _formulas
 
-# Custom-call targets, which exported modules name, and handlers.
-_TARGETS = {
-    "bngrad.batch_norm_backward": "bngradJaxBackward",
-    "bngrad.batch_norm_backward_reduce": "bngradJaxReduce",
-    "bngrad.batch_norm_backward_elemt": "bngradJaxElemt",
+# Of each op, the handler of its custom call and its formula. Exported modules name the target, "bngrad.<op>".
+_OPS = {
+    "batch_norm_backward": ("bngradJaxBackward", _formulas.backward),
+    "batch_norm_backward_reduce": ("bngradJaxReduce", _formulas.reduce),
+    "batch_norm_backward_elemt": ("bngradJaxElemt", _formulas.elemt),
 }
-_FORMULAS = {
-    "bngrad.batch_norm_backward": _formulas.backward,
-    "bngrad.batch_norm_backward_reduce": _formulas.reduce,
-    "bngrad.batch_norm_backward_elemt": _formulas.elemt,
-}
-# The order of operands and results; some may be absent.
-_OPERANDS = (
-    "grad_output", "input", "scale", "mean", "statistic", "sums", "mask", "count",
-)
-_RESULTS = ("grad_input", "grad_scale", "grad_offset", "sums")
-_DATA = ("grad_output", "input", "mask")
+# The shape of each operand, and how each op uses it.
+_ROLES, _USES = _numpy._ROLES, _numpy._OPS
+_RESULTS = tuple(name for name, use in _USES["batch_norm_backward"].items() if use == "wanted")
 # The limit of the C library.
 _MOST_DIMS, _MOST_FEATURE_DIMS = 16, 8
 
@@ -54,9 +46,9 @@ class Options:
 def register() -> None:
     """Registers the handlers with XLA."""
     library = _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
-    for target, symbol in _TARGETS.items():
+    for op, (symbol, _) in _OPS.items():
         handler = jax.ffi.pycapsule(getattr(library, symbol))
-        jax.ffi.register_ffi_target(target, handler, platform="cpu")
+        jax.ffi.register_ffi_target("bngrad." + op, handler, platform="cpu")
 
 
 def _varying_axes(value):
@@ -96,32 +88,35 @@ def _describe(shape, type, like):
     return jax.ShapeDtypeStruct(shape, type, sharding=sharding, vma=aval.vma)
 
 
-def _wanted(target, options):
-    if target.endswith("_reduce"):
-        return ("sums",)
-    if target.endswith("_elemt"):
-        return ("grad_input",)
-    return tuple(name for name, wanted in zip(_RESULTS, options.wanted) if wanted)
+def _wanted(op, options):
+    wanted = dict(zip(_RESULTS, options.wanted))
+    return tuple(name for name, use in _USES[op].items() if use == "result" or use == "wanted" and wanted[name])
 
 
-def _attributes(target, options, operands):
+def _operands(op):
+    """The order of operands; some may be absent."""
+    names = [name for name, use in _USES[op].items() if use in ("required", "optional")]
+    return sorted(names, key=lambda name: _ROLES[name] == "scalar")
+
+
+def _attributes(op, options, operands):
+    uses = _USES[op]
     attributes = {
         "rank": np.int64(operands["input"].ndim),
         "feature_dims": np.array(options.feature_dims, np.int64),
-        "has_mask": "mask" in operands,
     }
-    if target.endswith("_reduce"):
-        return attributes
-    attributes["epsilon"] = np.float64(options.epsilon)
-    attributes["statistic"] = options.statistic
-    attributes["has_scale"] = "scale" in operands
-    if target.endswith("_elemt"):
-        attributes["has_count"] = "count" in operands
+    for name, use in uses.items():
+        if use == "optional" or use == "required" and _ROLES[name] == "scalar":
+            attributes["has_" + name] = name in operands
+        elif use == "wanted":
+            attributes["wants_" + name] = name in _wanted(op, options)
+    if "statistic" in uses:
+        attributes["epsilon"] = np.float64(options.epsilon)
+        attributes["statistic"] = options.statistic
+    if "count" in uses:
         attributes["count"] = np.int64(options.count)
-        return attributes
-    attributes["statistics"] = options.statistics
-    for name, wanted in zip(_RESULTS, options.wanted):
-        attributes["wants_" + name] = wanted
+    if op == "batch_norm_backward":
+        attributes["statistics"] = options.statistics
     return attributes
 
 
@@ -157,13 +152,13 @@ def _result_types(operands):
     }
 
 
-def _ffi_call(target, options, operands):
+def _ffi_call(op, options, operands):
     """The custom call for operands that its kernels take."""
     types = _result_types(operands)
-    results = [_describe(*types[name], operands["input"]) for name in _wanted(target, options)]
-    call = jax.ffi.ffi_call(target, results, vmap_method="expand_dims")
-    given = [operands[name] for name in _OPERANDS if name in operands]
-    return call(*given, **_attributes(target, options, operands))
+    results = [_describe(*types[name], operands["input"]) for name in _wanted(op, options)]
+    call = jax.ffi.ffi_call("bngrad." + op, results, vmap_method="expand_dims")
+    given = [operands[name] for name in _operands(op) if name in operands]
+    return call(*given, **_attributes(op, options, operands))
 
 
 def _widen(operands):
@@ -174,7 +169,7 @@ def _widen(operands):
             for name, value in operands.items()}
 
 
-def _custom_call(target, options, operands):
+def _custom_call(op, options, operands):
     """The custom call, in a form that the ready kernels take."""
     types = _result_types(operands)
     operands = _widen(operands)
@@ -184,17 +179,17 @@ def _custom_call(target, options, operands):
         options = dataclasses.replace(options, feature_dims=(1,))
 
         def change(name, value):
-            if name == "count":
+            if _ROLES[name] == "scalar":
                 return value
-            if name in _DATA:
+            if _ROLES[name] == "data":
                 return value.transpose(order).reshape(outer, channels, inner)
-            return value.reshape((2, channels) if name == "sums" else (channels,))
+            return value.reshape((2, channels) if _ROLES[name] == "sums" else (channels,))
 
         operands = {name: change(name, value) for name, value in operands.items()}
     results = []
-    for name, result in zip(_wanted(target, options), _ffi_call(target, options, operands)):
+    for name, result in zip(_wanted(op, options), _ffi_call(op, options, operands)):
         shape, type = types[name]
-        if form and name == "grad_input":
+        if form and _ROLES[name] == "data":
             result = result.reshape([shape[dim] for dim in order]).transpose(np.argsort(order))
         results.append(result.reshape(shape).astype(type))
     return tuple(results)
@@ -202,29 +197,29 @@ def _custom_call(target, options, operands):
 
 # For calls outside of a jit.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
-def _dispatch(target, options, operands):
+def _dispatch(op, options, operands):
     return lax.platform_dependent(
         operands,
-        cpu=functools.partial(_custom_call, target, options),
-        default=functools.partial(_FORMULAS[target], options))
+        cpu=functools.partial(_custom_call, op, options),
+        default=functools.partial(_OPS[op][1], options))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _differentiable(target, options, operands):
-    return _dispatch(target, options, operands)
+def _differentiable(op, options, operands):
+    return _dispatch(op, options, operands)
 
 
 @_differentiable.defjvp
-def _differentiate(target, options, primals, tangents):
+def _differentiate(op, options, primals, tangents):
     (operands,), (moved,) = primals, tangents
     fixed = {name: operands[name] for name in ("mask", "count") if name in operands}
     free = {name: operands[name] for name in operands if name not in fixed}
 
     def formula(operands):
-        return _FORMULAS[target](options, {**operands, **fixed})
+        return _OPS[op][1](options, {**operands, **fixed})
 
     _, changes = jax.jvp(formula, (free,), ({name: moved[name] for name in free},))
-    return _differentiable(target, options, operands), changes
+    return _differentiable(op, options, operands), changes
 
 
 def _is_sharded(value):
@@ -232,20 +227,19 @@ def _is_sharded(value):
     return any(axis is not None for axis in jax.typeof(value).sharding.spec)
 
 
-def call(target: str, options: Options, operands: dict) -> tuple:
+def call(op: str, options: Options, operands: dict) -> tuple:
     """The wanted results of a function of the C library.
 
     They have the type of mean, grad_input that of input, and the sums f32 (f64
     for data of f64). Derivatives are those of the formulas. XLA cannot partition
     a custom call, so operands with a sharding are gathered.
     """
-    target = "bngrad." + target
     spec = jax.typeof(operands["input"]).sharding.spec
     is_sharded = any(map(_is_sharded, operands.values()))
     if is_sharded:
         operands = {name: jax.sharding.reshard(value, P(*[None] * value.ndim)) for name, value in operands.items()}
-    results = _differentiable(target, options, vary_alike(operands))
+    results = _differentiable(op, options, vary_alike(operands))
     if not is_sharded:
         return results
     return tuple(jax.sharding.reshard(result, spec) if name == "grad_input" else result
-                 for name, result in zip(_wanted(target, options), results))
+                 for name, result in zip(_wanted(op, options), results))

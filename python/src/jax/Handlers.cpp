@@ -6,17 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Handlers of XLA's typed FFI for CPUs. Operands and results are row-major; an
-// attribute tells whether the ones in parentheses are present:
-//
-//   bngrad.batch_norm_backward
-//     grad_output, input, (scale), mean, statistic, (mask) ->
-//     (grad_input), (grad_scale), (grad_offset)
-//   bngrad.batch_norm_backward_reduce
-//     grad_output, input, mean, (mask) -> sums
-//   bngrad.batch_norm_backward_elemt
-//     grad_output, input, (scale), mean, statistic, sums, (mask), (count) ->
-//     grad_input
+// Handlers of XLA's typed FFI for CPUs. Operands and results are row-major and
+// in the order of Roles.def, but scalars come last. The attribute has_<operand>
+// or wants_<result> tells whether one that may be absent is present; a scalar
+// may be an attribute instead.
 //
 // The attribute `rank` is the rank of input. Buffers of a higher rank hold a
 // batch of gradients from `jax.vmap`: all have the same number of additional
@@ -48,10 +41,10 @@ struct Attributes {
   ffi::Span<const int64_t> featureDims;
   double epsilon = 0;
   std::string_view statistics = "batch", statistic = "variance";
+  int64_t count = 0;
+  /// Whether operands and results are present, for those that may be absent.
+  bool has[kNumOperands] = {};
 };
-
-/// A scalar operand of Elemt, which is not a tensor in the C library.
-constexpr int kCount = kNumOperands;
 
 /// A buffer of XLA; `data` may be null if it has no elements.
 struct Buffer {
@@ -62,29 +55,25 @@ struct Buffer {
   bool isResult;
 };
 
-/// The buffers of a call by slot.
+/// The buffers of a call by operand.
 class Buffers {
 public:
   /// Null if absent.
-  const Buffer *operator[](int slot) const {
-    return has[slot] ? &buffers[slot] : nullptr;
+  const Buffer *operator[](int operand) const {
+    return has[operand] ? &buffers[operand] : nullptr;
   }
-  void set(int slot, const ffi::AnyBuffer &buffer, bool isResult) {
-    has[slot] = true;
-    buffers[slot] = {static_cast<XLA_FFI_DataType>(buffer.element_type()),
-                     static_cast<char *>(buffer.untyped_data()),
-                     static_cast<int64_t>(buffer.dimensions().size()),
-                     buffer.dimensions().begin(), isResult};
+  void set(int operand, const ffi::AnyBuffer &buffer, bool isResult) {
+    has[operand] = true;
+    buffers[operand] = {static_cast<XLA_FFI_DataType>(buffer.element_type()),
+                        static_cast<char *>(buffer.untyped_data()),
+                        static_cast<int64_t>(buffer.dimensions().size()),
+                        buffer.dimensions().begin(), isResult};
   }
 
 private:
-  bool has[kNumOperands + 1] = {};
-  Buffer buffers[kNumOperands + 1];
+  bool has[kNumOperands] = {};
+  Buffer buffers[kNumOperands];
 };
-
-/// The slots of a call's operands, or of its results, in order, and whether
-/// they are present.
-using Signature = std::initializer_list<std::pair<int, bool>>;
 
 /// Memory that is freed at the end.
 class Workspace {
@@ -110,9 +99,7 @@ private:
 };
 } // namespace
 
-static const char *getName(int slot) {
-  return slot == kCount ? "count" : kOperands[slot].name;
-}
+static const char *getName(int operand) { return getInfo(operand).name; }
 
 //===----------------------------------------------------------------------===//
 // Errors
@@ -208,49 +195,49 @@ static ffi::Error setOptions(const Attributes &attributes,
   return ffi::Error::Success();
 }
 
-/// The rank that a slot has in one gradient.
-static int64_t getRank(int slot, const Attributes &attributes) {
+/// The rank that an operand has in one gradient.
+static int64_t getRank(int operand, const Attributes &attributes) {
   int64_t numFeatureDims = attributes.featureDims.size();
-  if (slot == kCount)
-    return 0;
-  switch (kOperands[slot].shape) {
-  case OperandShape::Data:
+  switch (getInfo(operand).shape) {
+  case RoleShape::Data:
     return attributes.rank;
-  case OperandShape::Channels:
+  case RoleShape::Channel:
     return numFeatureDims;
-  case OperandShape::Sums:
+  case RoleShape::Sums:
     return numFeatureDims + 1;
+  case RoleShape::Scalar:
+    return 0;
   }
   return 0;
 }
 
 /// Describes the tensor of one gradient in a buffer of a batch with
 /// `batchRank` dims.
-static ffi::Error setShape(int slot, const Buffer &buffer,
+static ffi::Error setShape(int operand, const Buffer &buffer,
                            const Attributes &attributes, int64_t batchRank,
                            Problem &problem) {
   int64_t rank = buffer.rank - batchRank;
-  int64_t expected = getRank(slot, attributes);
-  // Without a batch, the C library reports ranks.
-  if ((batchRank > 0 || slot == kCount) && rank != expected)
-    return invalid(getName(slot),
+  int64_t expected = getRank(operand, attributes);
+  // Without a batch, the C library reports the ranks of tensors.
+  if ((batchRank > 0 || isScalar(operand)) && rank != expected)
+    return invalid(getName(operand),
                    "rank " + std::to_string(expected + batchRank), buffer.rank);
-  if (slot == kCount)
+  if (isScalar(operand))
     return ffi::Error::Success();
   if (rank > BNGRAD_MAX_RANK)
-    return invalid(getName(slot),
+    return invalid(getName(operand),
                    "rank of at most " +
                        std::to_string(BNGRAD_MAX_RANK + batchRank),
                    buffer.rank);
-  Shape &shape = problem.shapes[slot];
+  Shape &shape = problem.shapes[operand];
   if (!convert(buffer.dtype, shape.dtype)) {
     std::ostringstream type;
     type << static_cast<ffi::DataType>(buffer.dtype);
-    return invalid(std::string(getName(slot)) +
+    return invalid(std::string(getName(operand)) +
                    ": expected dtype f16, bf16, f32, f64 or bool, got " +
                    type.str());
   }
-  problem.has[slot] = true;
+  problem.has[operand] = true;
   shape.rank = static_cast<int>(rank);
   shape.sizes = buffer.sizes + batchRank;
   return ffi::Error::Success();
@@ -281,7 +268,7 @@ class Batch {
 public:
   Batch(const Buffers &buffers, const Attributes &attributes)
       : buffers(buffers), sizes(buffers[Input]->rank - attributes.rank, 1) {
-    for (int slot = 0; slot <= kNumOperands; ++slot)
+    for (int slot = 0; slot < kNumOperands; ++slot)
       if (const Buffer *buffer = buffers[slot]) {
         bytes[slot] = ffi::ByteWidth(static_cast<ffi::DataType>(buffer->dtype));
         for (int64_t dim = rank(); dim < buffer->rank; ++dim)
@@ -292,10 +279,10 @@ public:
   /// Finds the sizes of the batch; operands may have 1 instead.
   ffi::Error setSizes() {
     for (int64_t dim = 0; dim < rank(); ++dim) {
-      for (int slot = 0; slot <= kNumOperands; ++slot)
+      for (int slot = 0; slot < kNumOperands; ++slot)
         if (buffers[slot] && buffers[slot]->isResult)
           sizes[dim] = buffers[slot]->sizes[dim];
-      for (int slot = 0; slot <= kNumOperands; ++slot) {
+      for (int slot = 0; slot < kNumOperands; ++slot) {
         const Buffer *buffer = buffers[slot];
         if (buffer && buffer->sizes[dim] != sizes[dim] &&
             (buffer->isResult || buffer->sizes[dim] != 1))
@@ -336,7 +323,7 @@ private:
   std::vector<int64_t> sizes;
   int64_t count = 1;
   /// The bytes of one gradient.
-  int64_t bytes[kNumOperands + 1];
+  int64_t bytes[kNumOperands];
 };
 } // namespace
 
@@ -348,26 +335,28 @@ static ffi::Error runBatch(const Plan &plan, const Batch &batch,
     void *data[kNumOperands];
     for (int slot = 0; slot < kNumOperands; ++slot)
       data[slot] = batch.getData(slot, i);
-    if (const Buffer *buffer = buffers[kCount]) {
-      ffi::Error error =
-          readCount(buffer->dtype, batch.getData(kCount, i), count);
+    if (const Buffer *buffer = buffers[Count]) {
+      ffi::Error error = readCount(buffer->dtype, data[Count], count);
       if (error.failure())
         return error;
     }
-    if (bngradStatus_t status = plan.run(workspace.get(), data, &count))
+    data[Count] = &count;
+    if (bngradStatus_t status = plan.run(workspace.get(), data))
       return makeError(status);
   }
   return ffi::Error::Success();
 }
 
-/// Assigns the operands or results in `list` to slots.
+/// Assigns the operands or results of an op in `list`.
 template <typename List>
-static ffi::Error assign(const List &list, const Signature &signature,
-                         Buffers &buffers) {
+static ffi::Error assign(const List &list, OpKind op,
+                         const Attributes &attributes, Buffers &buffers) {
   constexpr bool kIsResult = std::is_same_v<List, ffi::RemainingRets>;
   size_t next = 0;
-  for (auto [slot, isThere] : signature) {
-    if (!isThere)
+  for (int i = 0; i < 2 * kNumOperands; ++i) {
+    int slot = i % kNumOperands;
+    if (!attributes.has[slot] || isScalar(slot) != (i >= kNumOperands) ||
+        !(kIsResult ? isResult(op, slot) : isInput(op, slot)))
       continue;
     if (next == list.size())
       return invalid(std::string(getName(slot)) + ": expected one of the " +
@@ -387,9 +376,54 @@ static ffi::Error assign(const List &list, const Signature &signature,
   return ffi::Error::Success();
 }
 
-/// Runs a function of the C library; `count` is an operand of Elemt.
-static ffi::Error run(Part part, ffi::ThreadPool &pool, const Buffers &buffers,
-                      const Attributes &attributes, int64_t count) {
+/// Reads the attributes of an op.
+static ffi::Error readAttributes(const ffi::Dictionary &dictionary, OpKind op,
+                                 Attributes &attributes) {
+  ffi::Error error = ffi::Error::Success();
+  auto read = [&](std::string_view name, auto &value) {
+    auto found = dictionary.get<std::decay_t<decltype(value)>>(name);
+    if (found)
+      value = *found;
+    else
+      error = found.error();
+  };
+  read("rank", attributes.rank);
+  read("feature_dims", attributes.featureDims);
+  if (isInput(op, Statistic)) {
+    read("epsilon", attributes.epsilon);
+    read("statistic", attributes.statistic);
+  }
+  if (op == OpKind::Backward)
+    read("statistics", attributes.statistics);
+  if (isInput(op, Count))
+    read("count", attributes.count);
+  for (int i = 0; i < kNumOperands; ++i) {
+    OperandUse use = getUse(op, i);
+    attributes.has[i] =
+        use == OperandUse::Required || use == OperandUse::Result;
+    if (use == OperandUse::Optional ||
+        (use == OperandUse::Required && isScalar(i)))
+      read(std::string("has_") + getName(i), attributes.has[i]);
+    if (use == OperandUse::WantedResult)
+      read(std::string("wants_") + getName(i), attributes.has[i]);
+  }
+  return error;
+}
+
+/// Runs the function of the C library for `op`.
+static ffi::Error run(OpKind op, ffi::ThreadPool &pool,
+                      const ffi::RemainingArgs &operands,
+                      const ffi::RemainingRets &results,
+                      const ffi::Dictionary &dictionary) {
+  Attributes attributes;
+  Buffers buffers;
+  ffi::Error error = readAttributes(dictionary, op, attributes);
+  if (error.success())
+    error = assign(operands, op, attributes, buffers);
+  if (error.success())
+    error = assign(results, op, attributes, buffers);
+  if (error.failure())
+    return error;
   int64_t batchRank = buffers[Input]->rank - attributes.rank;
   if (attributes.rank < 0 || batchRank < 0)
     return invalid("rank",
@@ -397,9 +431,9 @@ static ffi::Error run(Part part, ffi::ThreadPool &pool, const Buffers &buffers,
                        ", the rank of input",
                    attributes.rank);
   Problem problem = {};
-  problem.part = part;
-  ffi::Error error = setOptions(attributes, problem.options);
-  for (int slot = 0; slot <= kNumOperands; ++slot)
+  problem.op = op;
+  error = setOptions(attributes, problem.options);
+  for (int slot = 0; slot < kNumOperands; ++slot)
     if (error.success() && buffers[slot])
       error = setShape(slot, *buffers[slot], attributes, batchRank, problem);
   if (error.failure())
@@ -412,7 +446,7 @@ static ffi::Error run(Part part, ffi::ThreadPool &pool, const Buffers &buffers,
     std::shared_ptr<const Plan> plan;
     if (bngradStatus_t status = Plan::find(problem, plan))
       return makeError(status);
-    return runBatch(*plan, batch, buffers, count);
+    return runBatch(*plan, batch, buffers, attributes.count);
   } catch (const std::bad_alloc &) {
     return ffi::Error(ffi::ErrorCode::kResourceExhausted,
                       "bngrad: out of memory");
@@ -423,135 +457,25 @@ static ffi::Error run(Part part, ffi::ThreadPool &pool, const Buffers &buffers,
 // Handlers
 //===----------------------------------------------------------------------===//
 
-static ffi::Error runBackward(ffi::ThreadPool pool, ffi::RemainingArgs args,
-                              ffi::RemainingRets rets, int64_t rank,
-                              ffi::Span<const int64_t> featureDims,
-                              double epsilon, std::string_view statistics,
-                              std::string_view statistic, bool hasScale,
-                              bool hasMask, bool wantsInput, bool wantsScale,
-                              bool wantsOffset) {
-  Buffers buffers;
-  ffi::Error error = assign(args,
-                            {{GradOutput, true},
-                             {Input, true},
-                             {Scale, hasScale},
-                             {Mean, true},
-                             {Statistic, true},
-                             {Mask, hasMask}},
-                            buffers);
-  if (error.success())
-    error = assign(rets,
-                   {{GradInput, wantsInput},
-                    {GradScale, wantsScale},
-                    {GradOffset, wantsOffset}},
-                   buffers);
-  if (error.failure())
-    return error;
-  return run(Part::Whole, pool, buffers,
-             {rank, featureDims, epsilon, statistics, statistic}, 0);
-}
+// Handlers are created when the library is loaded: XLA's macro would create
+// them in the first call, with a lock that a fork might leave taken.
+#define BNGRAD_HANDLER(symbol, op)                                             \
+  static auto *const symbol##Handler =                                         \
+      ffi::Ffi::Bind()                                                         \
+          .Ctx<ffi::ThreadPool>()                                              \
+          .RemainingArgs()                                                     \
+          .RemainingRets()                                                     \
+          .Attrs()                                                             \
+          .To([](ffi::ThreadPool pool, ffi::RemainingArgs operands,            \
+                 ffi::RemainingRets results, ffi::Dictionary attributes) {     \
+            return run(op, pool, operands, results, attributes);               \
+          })                                                                   \
+          .release();                                                          \
+  extern "C" __attribute__((visibility("default"))) XLA_FFI_Error *symbol(     \
+      XLA_FFI_CallFrame *frame) {                                              \
+    return symbol##Handler->Call(frame);                                       \
+  }
 
-static ffi::Error runReduce(ffi::ThreadPool pool, ffi::RemainingArgs args,
-                            ffi::RemainingRets rets, int64_t rank,
-                            ffi::Span<const int64_t> featureDims,
-                            bool hasMask) {
-  Buffers buffers;
-  ffi::Error error = assign(
-      args, {{GradOutput, true}, {Input, true}, {Mean, true}, {Mask, hasMask}},
-      buffers);
-  if (error.success())
-    error = assign(rets, {{Sums, true}}, buffers);
-  if (error.failure())
-    return error;
-  return run(Part::Reduce, pool, buffers, {rank, featureDims}, 0);
-}
-
-static ffi::Error runElemt(ffi::ThreadPool pool, ffi::RemainingArgs args,
-                           ffi::RemainingRets rets, int64_t rank,
-                           ffi::Span<const int64_t> featureDims, double epsilon,
-                           std::string_view statistic, bool hasScale,
-                           bool hasMask, bool hasCount, int64_t count) {
-  Buffers buffers;
-  ffi::Error error = assign(args,
-                            {{GradOutput, true},
-                             {Input, true},
-                             {Scale, hasScale},
-                             {Mean, true},
-                             {Statistic, true},
-                             {Sums, true},
-                             {Mask, hasMask},
-                             {kCount, hasCount}},
-                            buffers);
-  if (error.success())
-    error = assign(rets, {{GradInput, true}}, buffers);
-  if (error.failure())
-    return error;
-  return run(Part::Elemt, pool, buffers,
-             {rank, featureDims, epsilon, "batch", statistic}, count);
-}
-
-#define BNGRAD_EXPORT extern "C" __attribute__((visibility("default")))
-
-BNGRAD_EXPORT XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame);
-BNGRAD_EXPORT XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame);
-BNGRAD_EXPORT XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame);
-
-// Created when the library is loaded: XLA's macro would create them in the
-// first call, with a lock that a fork might leave taken.
-
-static auto *const backwardHandler =
-    ffi::Ffi::Bind()
-        .Ctx<ffi::ThreadPool>()
-        .RemainingArgs()
-        .RemainingRets()
-        .Attr<int64_t>("rank")
-        .Attr<ffi::Span<const int64_t>>("feature_dims")
-        .Attr<double>("epsilon")
-        .Attr<std::string_view>("statistics")
-        .Attr<std::string_view>("statistic")
-        .Attr<bool>("has_scale")
-        .Attr<bool>("has_mask")
-        .Attr<bool>("wants_grad_input")
-        .Attr<bool>("wants_grad_scale")
-        .Attr<bool>("wants_grad_offset")
-        .To(runBackward)
-        .release();
-
-XLA_FFI_Error *bngradJaxBackward(XLA_FFI_CallFrame *frame) {
-  return backwardHandler->Call(frame);
-}
-
-static auto *const reduceHandler =
-    ffi::Ffi::Bind()
-        .Ctx<ffi::ThreadPool>()
-        .RemainingArgs()
-        .RemainingRets()
-        .Attr<int64_t>("rank")
-        .Attr<ffi::Span<const int64_t>>("feature_dims")
-        .Attr<bool>("has_mask")
-        .To(runReduce)
-        .release();
-
-XLA_FFI_Error *bngradJaxReduce(XLA_FFI_CallFrame *frame) {
-  return reduceHandler->Call(frame);
-}
-
-static auto *const elemtHandler =
-    ffi::Ffi::Bind()
-        .Ctx<ffi::ThreadPool>()
-        .RemainingArgs()
-        .RemainingRets()
-        .Attr<int64_t>("rank")
-        .Attr<ffi::Span<const int64_t>>("feature_dims")
-        .Attr<double>("epsilon")
-        .Attr<std::string_view>("statistic")
-        .Attr<bool>("has_scale")
-        .Attr<bool>("has_mask")
-        .Attr<bool>("has_count")
-        .Attr<int64_t>("count")
-        .To(runElemt)
-        .release();
-
-XLA_FFI_Error *bngradJaxElemt(XLA_FFI_CallFrame *frame) {
-  return elemtHandler->Call(frame);
-}
+BNGRAD_HANDLER(bngradJaxBackward, OpKind::Backward)
+BNGRAD_HANDLER(bngradJaxReduce, OpKind::BackwardReduce)
+BNGRAD_HANDLER(bngradJaxElemt, OpKind::BackwardElemt)

@@ -33,7 +33,7 @@ public:
     int64_t epsilon;
     static_assert(sizeof(epsilon) == sizeof(options.epsilon));
     std::memcpy(&epsilon, &options.epsilon, sizeof(epsilon));
-    add(static_cast<int64_t>(problem.part));
+    add(static_cast<int64_t>(problem.op));
     add(epsilon);
     add(options.statistics);
     add(options.statistic);
@@ -135,8 +135,7 @@ bngradStatus_t Plan::create(const Problem &problem) {
   status = createDescriptors(problem, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
-  status =
-      createDescriptor(part, handle, &descriptor, &problem.options, tensors);
+  status = createDescriptor(op, handle, &descriptor, &problem.options, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
   return bngradGetBatchNormBackwardWorkspaceSize(descriptor, &workspaceSize);
@@ -149,7 +148,7 @@ bngradStatus_t Plan::find(const Problem &problem,
     plan = std::move(found);
     return BNGRAD_SUCCESS;
   }
-  auto created = std::make_shared<Plan>(problem.part);
+  auto created = std::make_shared<Plan>(problem.op);
   if (bngradStatus_t status = created->create(problem))
     return status;
   cache->add(key, created);
@@ -157,7 +156,7 @@ bngradStatus_t Plan::find(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-bngradStatus_t Plan::run(void *workspace, void *const (&data)[kNumOperands],
-                         const int64_t *count) const {
-  return compute(part, descriptor, workspace, workspaceSize, data, count);
+bngradStatus_t Plan::run(void *workspace,
+                         void *const (&data)[kNumOperands]) const {
+  return compute(op, descriptor, workspace, workspaceSize, data);
 }

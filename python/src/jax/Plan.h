@@ -25,7 +25,7 @@ struct Shape {
 
 /// One gradient.
 struct Problem {
-  Part part;
+  OpKind op;
   bngradBatchNormBackwardOptions_t options;
   bool has[kNumOperands];
   Shape shapes[kNumOperands];
@@ -35,7 +35,7 @@ struct Problem {
 /// it.
 class Plan {
 public:
-  explicit Plan(Part part) : part(part) {}
+  explicit Plan(OpKind op) : op(op) {}
   ~Plan();
   Plan(const Plan &) = delete;
   Plan &operator=(const Plan &) = delete;
@@ -49,14 +49,13 @@ public:
 
   size_t getWorkspaceSize() const { return workspaceSize; }
 
-  /// Calls the C library; `count` is an operand of Elemt.
-  bngradStatus_t run(void *workspace, void *const (&data)[kNumOperands],
-                     const int64_t *count) const;
+  /// Calls the C library.
+  bngradStatus_t run(void *workspace, void *const (&data)[kNumOperands]) const;
 
 private:
   bngradStatus_t create(const Problem &problem);
 
-  const Part part;
+  const OpKind op;
   bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
   size_t workspaceSize = 0;
 };

@@ -8,8 +8,6 @@
 
 #include "Gradient.h"
 
-#include "Plan.h"
-
 using namespace bngrad;
 using namespace bngrad::torch;
 
@@ -27,15 +25,14 @@ static bool isFeatureDim(const bngradBatchNormBackwardOptions_t &options,
 
 /// Whether the feature dims of more than one element have the same order in
 /// memory with `strides` as in the row-major parameters.
-static bool areFeaturesInOrder(const Operands &operands,
-                               const Strides &strides) {
-  const Tensor &input = operands.input;
+static bool areFeaturesInOrder(const Problem &problem, const Strides &strides) {
+  const Tensor &input = problem.tensors[Input];
   for (int64_t dim = 0; dim < input.rank; ++dim)
     if (input.sizes[dim] == 0)
       return true;
   int64_t expected = 0;
-  for (int i = operands.options.num_feature_dims; i-- > 0;) {
-    int64_t dim = operands.options.feature_dims[i];
+  for (int i = problem.options.num_feature_dims; i-- > 0;) {
+    int64_t dim = problem.options.feature_dims[i];
     if (dim < 0 || dim >= input.rank)
       return true; // The C library reports it.
     if (input.sizes[dim] <= 1)
@@ -48,17 +45,18 @@ static bool areFeaturesInOrder(const Operands &operands,
 }
 
 /// Strides of a dense layout that ready kernels take; `wanted` if possible.
-static Strides chooseLayout(const Operands &operands, const Strides &wanted) {
-  if (areFeaturesInOrder(operands, wanted))
+static Strides chooseLayout(const Problem &problem, const Strides &wanted) {
+  const Tensor &input = problem.tensors[Input];
+  if (areFeaturesInOrder(problem, wanted))
     return wanted;
   // Puts feature dims outermost.
   Strides strides;
   int64_t product = 1;
   for (bool isFeature : {false, true})
-    for (int64_t dim = operands.input.rank; dim-- > 0;)
-      if (isFeatureDim(operands.options, dim) == isFeature) {
+    for (int64_t dim = input.rank; dim-- > 0;)
+      if (isFeatureDim(problem.options, dim) == isFeature) {
         strides.values[dim] = product;
-        product *= operands.input.sizes[dim];
+        product *= input.sizes[dim];
       }
   return strides;
 }
@@ -85,158 +83,107 @@ static bool bringTo(const Strides &strides, Tensor &tensor) {
 
 /// Brings data to `strides`, and parameters of several dims to row-major. Does
 /// not change tensors that the C library will reject.
-static bool bringOperandsTo(const Strides &strides, Operands &operands) {
-  for (Tensor *data : {&operands.gradOutput, &operands.mask, &operands.input}) {
-    if (*data && data->isStridedOnCpu && haveSameShape(*data, operands.input) &&
-        !bringTo(strides, *data))
-      return false;
-  }
-  for (Tensor *parameter :
-       {&operands.scale, &operands.mean, &operands.statistic, &operands.sums}) {
-    if (!*parameter || !parameter->isStridedOnCpu || parameter->rank < 2 ||
-        parameter->rank > BNGRAD_MAX_RANK)
+static bool bringOperandsTo(const Strides &strides, Problem &problem) {
+  for (int i = 0; i < kNumOperands; ++i) {
+    Tensor &tensor = problem.tensors[i];
+    if (!tensor || !tensor.isStridedOnCpu || isScalar(i))
+      continue;
+    if (isData(i)) {
+      if (haveSameShape(tensor, problem.tensors[Input]) &&
+          !bringTo(strides, tensor))
+        return false;
+      continue;
+    }
+    if (tensor.rank < 2 || tensor.rank > BNGRAD_MAX_RANK)
       continue;
     Strides rowMajor;
-    setContiguous(parameter->rank, parameter->sizes, rowMajor.values);
-    if (!bringTo(rowMajor, *parameter))
+    setContiguous(tensor.rank, tensor.sizes, rowMajor.values);
+    if (!bringTo(rowMajor, tensor))
       return false;
   }
   return true;
 }
 
-/// Checks the operands that all functions have.
-static bool checkOperands(const Operands &operands) {
-  if (!operands.input.isStridedOnCpu)
+/// Checks an operand that is a scalar, a tensor of PyTorch.
+static bool checkScalar(const Tensor &tensor, const char *name) {
+  if (!tensor.isStridedOnCpu || tensor.dtype != aoti_torch_dtype_int64())
+    return fail("%s: expected a tensor of int64 on the CPU", name);
+  for (int64_t dim = 0; dim < tensor.rank; ++dim)
+    if (tensor.sizes[dim] != 1)
+      return fail("%s: expected one element, got size %lld of dim %lld", name,
+                  static_cast<long long>(tensor.sizes[dim]),
+                  static_cast<long long>(dim));
+  return true;
+}
+
+/// Checks what the C library does not see.
+static bool checkOperands(const Problem &problem) {
+  const Tensor &input = problem.tensors[Input];
+  if (!input.isStridedOnCpu)
     return fail("input: expected a strided tensor on the CPU");
-  if (operands.input.rank > BNGRAD_MAX_RANK)
+  if (input.rank > BNGRAD_MAX_RANK)
     return fail("input: expected rank of at most %d, got %lld", BNGRAD_MAX_RANK,
-                static_cast<long long>(operands.input.rank));
-  if (!operands.mean.isStridedOnCpu)
+                static_cast<long long>(input.rank));
+  if (!problem.tensors[Mean].isStridedOnCpu)
     return fail("mean: expected a strided tensor on the CPU");
-  const char *statistic = operands.options.statistic == BNGRAD_STATISTIC_INV_STD
-                              ? "inv_std"
-                              : "variance";
-  return operands.gradOutput.verifyStorage("grad_output") &&
-         operands.input.verifyStorage("input") &&
-         operands.scale.verifyStorage("scale") &&
-         operands.mean.verifyStorage("mean") &&
-         operands.statistic.verifyStorage(statistic) &&
-         operands.mask.verifyStorage("mask") &&
-         operands.sums.verifyStorage("sums") &&
-         operands.count.verifyStorage("count");
-}
-
-//===----------------------------------------------------------------------===//
-// Gradients
-//===----------------------------------------------------------------------===//
-
-static Problem makeProblem(Part part, const Operands &operands,
-                           const Results &results) {
-  return {part,
-          operands.options,
-          {&results.gradInput, &results.gradScale, &results.gradOffset,
-           &operands.gradOutput, &operands.input, &operands.scale,
-           &operands.mean, &operands.statistic, &operands.mask,
-           &operands.sums}};
-}
-
-/// Makes grad_input with the layout of a computation.
-static bool makeGradInput(const Tensor &input, const Strides &strides,
-                          Tensor &gradInput) {
-  return gradInput.makeEmpty(input.dtype, input.rank, input.sizes,
-                             strides.values);
-}
-
-/// Sets the sizes of the feature dims; the C library reports wrong dims.
-static void getFeatureSizes(const Operands &operands, int64_t *sizes) {
-  const Tensor &input = operands.input;
-  for (int i = 0; i < operands.options.num_feature_dims; ++i) {
-    int dim = operands.options.feature_dims[i];
-    sizes[i] = dim < input.rank ? input.sizes[dim] : 0;
-  }
-}
-
-/// Makes grad_scale or grad_offset, row-major.
-static bool makeParameterResult(const Operands &operands, Tensor &result) {
-  int64_t sizes[BNGRAD_MAX_FEATURE_DIMS], strides[BNGRAD_MAX_FEATURE_DIMS];
-  getFeatureSizes(operands, sizes);
-  int rank = operands.options.num_feature_dims;
-  setContiguous(rank, sizes, strides);
-  return result.makeEmpty(operands.mean.dtype, rank, sizes, strides);
-}
-
-bool bngrad::torch::computeGradient(Operands &operands, const bool (&wants)[3],
-                                    const Strides &strides, Results &results) {
-  if (!checkOperands(operands))
-    return false;
-  Strides layout = chooseLayout(operands, strides);
-  Results computed;
-  if (!bringOperandsTo(layout, operands) ||
-      (wants[0] &&
-       !makeGradInput(operands.input, layout, computed.gradInput)) ||
-      (wants[1] && !makeParameterResult(operands, computed.gradScale)) ||
-      (wants[2] && !makeParameterResult(operands, computed.gradOffset)) ||
-      !run(makeProblem(Part::Whole, operands, computed)))
-    return false;
-  if (wants[0] && !bringTo(strides, computed.gradInput))
-    return false;
-  results = static_cast<Results &&>(computed);
+  for (int i = 0; i < kNumOperands; ++i)
+    if (!problem.tensors[i].verifyStorage(problem.getName(i)))
+      return false;
+  for (int i = 0; i < kNumOperands; ++i)
+    if (isScalar(i) && isInput(problem.op, i) &&
+        !checkScalar(problem.tensors[i], problem.getName(i)))
+      return false;
   return true;
 }
 
 //===----------------------------------------------------------------------===//
-// The halves
+// Results
 //===----------------------------------------------------------------------===//
 
-bool bngrad::torch::computeSums(Operands &operands, Tensor &sums) {
-  if (!checkOperands(operands))
-    return false;
-  const Tensor &input = operands.input;
-  Strides strides;
-  if (isDense(input.rank, input.sizes, input.strides))
-    std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
-  else
-    setContiguous(input.rank, input.sizes, strides.values);
-  if (!bringOperandsTo(chooseLayout(operands, strides), operands))
-    return false;
-  int64_t sizes[1 + BNGRAD_MAX_FEATURE_DIMS] = {2};
-  getFeatureSizes(operands, sizes + 1);
-  int rank = 1 + operands.options.num_feature_dims;
+/// Makes a result of data with `strides`, or a row-major one.
+static bool makeResult(int operand, const Strides &strides, Problem &problem) {
+  const Tensor &input = problem.tensors[Input];
+  Tensor &result = problem.tensors[operand];
+  if (isData(operand))
+    return result.makeEmpty(input.dtype, input.rank, input.sizes,
+                            strides.values);
+  int64_t sizes[1 + BNGRAD_MAX_FEATURE_DIMS] = {2}, rank = 0;
+  int32_t dtype = problem.tensors[Mean].dtype;
+  if (getInfo(operand).shape == RoleShape::Sums) {
+    bool isF64 = input.hasKnownType() && input.getType() == BNGRAD_DTYPE_F64;
+    dtype = toTorchType(isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32);
+    rank = 1;
+  }
+  // The C library reports wrong dims.
+  for (int i = 0; i < problem.options.num_feature_dims; ++i) {
+    int dim = problem.options.feature_dims[i];
+    sizes[rank++] = dim < input.rank ? input.sizes[dim] : 0;
+  }
   int64_t rowMajor[1 + BNGRAD_MAX_FEATURE_DIMS];
   setContiguous(rank, sizes, rowMajor);
-  bool isF64 = input.hasKnownType() && input.getType() == BNGRAD_DTYPE_F64;
-  if (!operands.sums.makeEmpty(
-          toTorchType(isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32), rank, sizes,
-          rowMajor) ||
-      !run(makeProblem(Part::Reduce, operands, {})))
-    return false;
-  sums = static_cast<Tensor &&>(operands.sums);
-  return true;
+  return result.makeEmpty(dtype, rank, sizes, rowMajor);
 }
 
-bool bngrad::torch::computeFromSums(Operands &operands, const Strides &strides,
-                                    Tensor &gradInput) {
-  if (!checkOperands(operands))
+static bool isWanted(const Problem &problem, int operand) {
+  OperandUse use = getUse(problem.op, operand);
+  return use == OperandUse::Result ||
+         (use == OperandUse::WantedResult && problem.wants[operand]);
+}
+
+bool bngrad::torch::compute(Problem &problem, const Strides &strides) {
+  if (!checkOperands(problem))
     return false;
-  const Tensor &count = operands.count;
-  if (!count.isStridedOnCpu || count.dtype != aoti_torch_dtype_int64())
-    return fail("count: expected a tensor of int64 on the CPU");
-  for (int64_t dim = 0; dim < count.rank; ++dim)
-    if (count.sizes[dim] != 1)
-      return fail("count: expected one element, got size %lld of dim %lld",
-                  static_cast<long long>(count.sizes[dim]),
-                  static_cast<long long>(dim));
-  const void *data = nullptr;
-  if (!count.getData(data))
+  Strides layout = chooseLayout(problem, strides);
+  if (!bringOperandsTo(layout, problem))
     return false;
-  Strides layout = chooseLayout(operands, strides);
-  Results computed;
-  if (!bringOperandsTo(layout, operands) ||
-      !makeGradInput(operands.input, layout, computed.gradInput) ||
-      !run(makeProblem(Part::Elemt, operands, computed),
-           static_cast<const int64_t *>(data)) ||
-      !bringTo(strides, computed.gradInput))
+  for (int i = 0; i < kNumOperands; ++i)
+    if (isWanted(problem, i) && !makeResult(i, layout, problem))
+      return false;
+  if (!run(problem))
     return false;
-  gradInput = static_cast<Tensor &&>(computed.gradInput);
+  for (int i = 0; i < kNumOperands; ++i)
+    if (isWanted(problem, i) && isData(i) &&
+        !bringTo(strides, problem.tensors[i]))
+      return false;
   return true;
 }

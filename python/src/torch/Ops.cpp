@@ -8,6 +8,7 @@
 
 #include "Gradient.h"
 
+using namespace bngrad;
 using namespace bngrad::torch;
 
 static const char *const kSchemas[] = {
@@ -44,8 +45,7 @@ public:
 
   double takeDouble() { return unpack<double>(*next++); }
 
-  void takeFeatureDims(const Tensor &input,
-                       bngradBatchNormBackwardOptions_t &options);
+  void takeFeatureDims(Problem &problem);
   bngradStatistics_t takeStatistics();
   void takeMask(bool (&mask)[3]);
 
@@ -58,8 +58,9 @@ private:
 };
 } // namespace
 
-void Arguments::takeFeatureDims(const Tensor &input,
-                                bngradBatchNormBackwardOptions_t &options) {
+void Arguments::takeFeatureDims(Problem &problem) {
+  const Tensor &input = problem.tensors[Input];
+  bngradBatchNormBackwardOptions_t &options = problem.options;
   auto list = unpack<StableListHandle>(*next++);
   size_t size = 0;
   if (torch_list_size(list, &size))
@@ -119,17 +120,18 @@ void Arguments::takeMask(bool (&mask)[3]) {
 }
 
 /// Takes scale, variance, inv_std and epsilon.
-static bool takeStatistic(Arguments &arguments, Operands &operands) {
-  operands.scale = arguments.takeOptionalTensor();
+static bool takeStatistic(Arguments &arguments, Problem &problem) {
+  problem.tensors[Scale] = arguments.takeOptionalTensor();
   Tensor variance = arguments.takeOptionalTensor();
   Tensor invStd = arguments.takeOptionalTensor();
-  operands.options.epsilon = arguments.takeDouble();
+  problem.options.epsilon = arguments.takeDouble();
   if (!variance == !invStd)
     return fail("expected either variance or inv_std, got %s",
                 variance ? "both" : "none");
-  operands.options.statistic =
+  problem.options.statistic =
       invStd ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
-  operands.statistic = static_cast<Tensor &&>(invStd ? invStd : variance);
+  problem.tensors[Statistic] =
+      static_cast<Tensor &&>(invStd ? invStd : variance);
   return true;
 }
 
@@ -154,66 +156,66 @@ static bool getStridesLike(const Tensor &input, Strides &strides) {
   return true;
 }
 
+/// Takes the tensors that all ops begin with.
+static void takeData(Arguments &arguments, Problem &problem) {
+  for (Operand operand : {GradOutput, Input, Mean})
+    problem.tensors[operand] = arguments.takeTensor();
+}
+
 static bool runGradient(StableIValue *stack) {
   Arguments arguments(stack);
-  Operands operands;
-  operands.options.struct_size = sizeof(operands.options);
-  operands.gradOutput = arguments.takeTensor();
-  operands.input = arguments.takeTensor();
-  operands.mean = arguments.takeTensor();
-  bool isGood = takeStatistic(arguments, operands);
-  operands.mask = arguments.takeOptionalTensor();
-  arguments.takeFeatureDims(operands.input, operands.options);
-  operands.options.statistics = arguments.takeStatistics();
-  bool wants[3];
-  arguments.takeMask(wants);
+  Problem problem(OpKind::Backward);
+  takeData(arguments, problem);
+  bool isGood = takeStatistic(arguments, problem);
+  problem.tensors[Mask] = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(problem);
+  problem.options.statistics = arguments.takeStatistics();
+  arguments.takeMask(problem.wants);
   Strides strides;
-  Results results;
   if (!isGood || !arguments.areGood() ||
-      !getStridesLike(operands.input, strides) ||
-      !computeGradient(operands, wants, strides, results))
+      !getStridesLike(problem.tensors[Input], strides) ||
+      !compute(problem, strides))
     return false;
-  stack[0] = results.gradInput.release();
-  stack[1] = results.gradScale.release();
-  stack[2] = results.gradOffset.release();
+  for (int i = 0; i < kNumOutputs; ++i)
+    stack[i] = problem.tensors[i].release();
   return true;
 }
 
 static bool runReduce(StableIValue *stack) {
   Arguments arguments(stack);
-  Operands operands;
-  operands.options.struct_size = sizeof(operands.options);
-  operands.gradOutput = arguments.takeTensor();
-  operands.input = arguments.takeTensor();
-  operands.mean = arguments.takeTensor();
-  operands.mask = arguments.takeOptionalTensor();
-  arguments.takeFeatureDims(operands.input, operands.options);
-  Tensor sums;
-  if (!arguments.areGood() || !computeSums(operands, sums))
+  Problem problem(OpKind::BackwardReduce);
+  takeData(arguments, problem);
+  problem.tensors[Mask] = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(problem);
+  const Tensor &input = problem.tensors[Input];
+  Strides strides;
+  if (input.rank <= BNGRAD_MAX_RANK && input.isStridedOnCpu) {
+    if (isDense(input.rank, input.sizes, input.strides))
+      std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
+    else
+      setContiguous(input.rank, input.sizes, strides.values);
+  }
+  if (!arguments.areGood() || !compute(problem, strides))
     return false;
-  stack[0] = sums.release();
+  stack[0] = problem.tensors[Sums].release();
   return true;
 }
 
 static bool runElemt(StableIValue *stack) {
   Arguments arguments(stack);
-  Operands operands;
-  operands.options.struct_size = sizeof(operands.options);
-  operands.gradOutput = arguments.takeTensor();
-  operands.input = arguments.takeTensor();
-  operands.mean = arguments.takeTensor();
-  operands.sums = arguments.takeTensor();
-  operands.count = arguments.takeTensor();
-  bool isGood = takeStatistic(arguments, operands);
-  operands.mask = arguments.takeOptionalTensor();
-  arguments.takeFeatureDims(operands.input, operands.options);
+  Problem problem(OpKind::BackwardElemt);
+  takeData(arguments, problem);
+  problem.tensors[Sums] = arguments.takeTensor();
+  problem.tensors[Count] = arguments.takeTensor();
+  bool isGood = takeStatistic(arguments, problem);
+  problem.tensors[Mask] = arguments.takeOptionalTensor();
+  arguments.takeFeatureDims(problem);
   Strides strides;
-  Tensor gradInput;
   if (!isGood || !arguments.areGood() ||
-      !getStridesLike(operands.input, strides) ||
-      !computeFromSums(operands, strides, gradInput))
+      !getStridesLike(problem.tensors[Input], strides) ||
+      !compute(problem, strides))
     return false;
-  stack[0] = gradInput.release();
+  stack[0] = problem.tensors[GradInput].release();
   return true;
 }
 

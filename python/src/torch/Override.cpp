@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gradient.h"
-#include "Plan.h"
 
 #include <utility>
 
+using namespace bngrad;
 using namespace bngrad::torch;
 
 namespace argument {
@@ -55,8 +55,9 @@ static bool isParameter(const Tensor &tensor, const Tensor &input) {
 
 /// Whether the kernels compute the same as ATen's kernel, which takes
 /// parameters in the type of the data or in f32.
-static bool isCovered(const Operands &operands) {
-  const Tensor &input = operands.input, &gradOutput = operands.gradOutput;
+static bool isCovered(const Problem &problem) {
+  const Tensor &input = problem.tensors[Input];
+  const Tensor &gradOutput = problem.tensors[GradOutput];
   for (const Tensor *data : {&input, &gradOutput})
     if (!*data || !data->isStridedOnCpu || !data->hasKnownType() ||
         data->rank < 2 || data->rank > BNGRAD_MAX_RANK ||
@@ -65,17 +66,16 @@ static bool isCovered(const Operands &operands) {
   for (int64_t dim = 0; dim < input.rank; ++dim)
     if (input.sizes[dim] != gradOutput.sizes[dim])
       return false;
-  const Tensor &mean = operands.mean;
+  const Tensor &mean = problem.tensors[Mean];
   if (mean.dtype != input.dtype && (mean.getType() != BNGRAD_DTYPE_F32 ||
                                     input.getType() == BNGRAD_DTYPE_F64))
     return false;
-  for (const Tensor *parameter :
-       {&mean, &operands.statistic, &operands.scale}) {
-    bool isOptional = parameter == &operands.scale;
-    if (!*parameter && isOptional)
+  for (Operand operand : {Mean, Statistic, Scale}) {
+    const Tensor &parameter = problem.tensors[operand];
+    if (!parameter && operand == Scale)
       continue;
-    if (!*parameter || !isParameter(*parameter, input) ||
-        parameter->dtype != mean.dtype)
+    if (!parameter || !isParameter(parameter, input) ||
+        parameter.dtype != mean.dtype)
       return false;
   }
   return true;
@@ -135,26 +135,27 @@ static bool readMask(StableIValue slot, bool (&wants)[3]) {
   return true;
 }
 
-static bool readOperands(const StableIValue *stack, Operands &operands) {
+static bool readOperands(const StableIValue *stack, Problem &problem) {
   bool train = unpack<bool>(stack[argument::Train]);
   double epsilon = unpack<double>(stack[argument::Epsilon]);
-  operands.options.struct_size = sizeof(operands.options);
-  operands.options.num_feature_dims = 1;
-  operands.options.feature_dims[0] = 1;
-  operands.options.statistics =
+  bngradBatchNormBackwardOptions_t &options = problem.options;
+  options.num_feature_dims = 1;
+  options.feature_dims[0] = 1;
+  options.statistics =
       train ? BNGRAD_STATISTICS_BATCH : BNGRAD_STATISTICS_GLOBAL;
-  operands.options.statistic =
+  options.statistic =
       train ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
-  operands.options.epsilon = train ? 0 : epsilon;
-  return borrow(stack[argument::GradOut], operands.gradOutput) &&
-         borrow(stack[argument::Input], operands.input) &&
-         borrowOptional(stack[argument::Weight], operands.scale) &&
+  options.epsilon = train ? 0 : epsilon;
+  auto &of = problem.tensors;
+  return borrow(stack[argument::GradOut], of[GradOutput]) &&
+         borrow(stack[argument::Input], of[Input]) &&
+         borrowOptional(stack[argument::Weight], of[Scale]) &&
          borrowOptional(
              stack[train ? argument::SaveMean : argument::RunningMean],
-             operands.mean) &&
+             of[Mean]) &&
          borrowOptional(
              stack[train ? argument::SaveInvStd : argument::RunningVar],
-             operands.statistic);
+             of[Statistic]);
 }
 
 /// Frees the arguments of a kernel that did not pass them on.
@@ -169,26 +170,23 @@ static void freeArguments(StableIValue *stack) {
 }
 
 /// Computes the gradient if the kernels cover it. Does not take the arguments.
-static bool compute(const StableIValue *stack, Results &results) {
-  Operands operands;
-  bool wants[3];
+static bool compute(const StableIValue *stack, Problem &problem) {
+  auto &wants = problem.wants;
   if (!readMask(stack[argument::OutputMask], wants) ||
-      !readOperands(stack, operands) || !isCovered(operands))
+      !readOperands(stack, problem) || !isCovered(problem))
     return false;
   if (!wants[0] && !wants[1] && !wants[2])
     return true;
-  return computeGradient(operands, wants, getGradInputStrides(operands.input),
-                         results);
+  return compute(problem, getGradInputStrides(problem.tensors[Input]));
 }
 
 static bool run(StableIValue *stack) {
-  Results results;
-  if (!compute(stack, results))
+  Problem problem(OpKind::Backward);
+  if (!compute(stack, problem))
     return callOriginal(stack);
   freeArguments(stack);
-  stack[0] = results.gradInput.release();
-  stack[1] = results.gradScale.release();
-  stack[2] = results.gradOffset.release();
+  for (int i = 0; i < kNumOutputs; ++i)
+    stack[i] = problem.tensors[i].release();
   return true;
 }
 

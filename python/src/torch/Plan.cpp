@@ -63,22 +63,18 @@ bngradHandle_t bngrad::torch::getHandle() {
 // Descriptors
 //===----------------------------------------------------------------------===//
 
-static const char *getName(int operand, bool isInvStd) {
+const char *Problem::getName(int operand) const {
   if (operand == Statistic)
-    return isInvStd ? "inv_std" : "variance";
-  return kOperands[operand].name;
-}
-
-static bool isInvStd(const Problem &problem) {
-  return problem.options.statistic == BNGRAD_STATISTIC_INV_STD;
+    operand = options.statistic == BNGRAD_STATISTIC_INV_STD ? InvStd : Variance;
+  return getInfo(operand).name;
 }
 
 static bool check(bngradStatus_t status, const Problem &problem) {
   if (status == BNGRAD_SUCCESS)
     return true;
-  const char *name = getName(Statistic, isInvStd(problem));
-  return fail(
-      "%s", bngrad::python::nameStatistic(bngradGetLastError(), name).c_str());
+  return fail("%s", bngrad::python::nameStatistic(bngradGetLastError(),
+                                                  problem.getName(Statistic))
+                        .c_str());
 }
 
 static const char *getTypeName(int32_t dtype) {
@@ -116,11 +112,10 @@ static bool createDescriptors(const Problem &problem,
                               TensorDescriptors &tensors) {
   // Results come last, as the operands determine them.
   for (int n = 0; n < kNumOperands; ++n) {
-    int i = (n + GradOutput) % kNumOperands;
-    const Tensor *tensor = problem.tensors[i];
-    if (tensor && *tensor &&
-        !createDescriptor(*tensor, getName(i, isInvStd(problem)),
-                          tensors.of[i]))
+    int i = getParameter(n);
+    const Tensor &tensor = problem.tensors[i];
+    if (tensor && !isScalar(i) &&
+        !createDescriptor(tensor, problem.getName(i), tensors.of[i]))
       return false;
   }
   return true;
@@ -132,7 +127,7 @@ static bool makePlan(const Problem &problem, Plan &plan) {
   if (!handle || !createDescriptors(problem, tensors))
     return false;
   bngradStatus_t status = bngrad::createDescriptor(
-      problem.part, handle, &plan.descriptor, &problem.options, tensors);
+      problem.op, handle, &plan.descriptor, &problem.options, tensors);
   if (status == BNGRAD_SUCCESS)
     status = bngradGetBatchNormBackwardWorkspaceSize(plan.descriptor,
                                                      &plan.workspaceSize);
@@ -149,7 +144,7 @@ class Key {
 public:
   void set(const Problem &problem) {
     size = 0;
-    add(static_cast<int64_t>(problem.part));
+    add(static_cast<int64_t>(problem.op));
     const bngradBatchNormBackwardOptions_t &options = problem.options;
     add(options.statistics);
     add(options.statistic);
@@ -157,19 +152,20 @@ public:
     add(options.num_feature_dims);
     for (int i = 0; i < options.num_feature_dims; ++i)
       add(options.feature_dims[i]);
-    for (const Tensor *tensor : problem.tensors) {
-      bool isThere = tensor && *tensor;
+    for (int i = 0; i < kNumOperands; ++i) {
+      const Tensor &tensor = problem.tensors[i];
+      bool isThere = tensor && !isScalar(i);
       add(isThere);
       if (!isThere)
         continue;
-      add(tensor->dtype);
-      add(tensor->isStridedOnCpu);
-      if (!tensor->isStridedOnCpu)
+      add(tensor.dtype);
+      add(tensor.isStridedOnCpu);
+      if (!tensor.isStridedOnCpu)
         continue;
-      add(tensor->rank);
-      for (int64_t dim = 0; dim < tensor->rank; ++dim) {
-        add(tensor->sizes[dim]);
-        add(tensor->strides[dim]);
+      add(tensor.rank);
+      for (int64_t dim = 0; dim < tensor.rank; ++dim) {
+        add(tensor.sizes[dim]);
+        add(tensor.strides[dim]);
       }
     }
   }
@@ -253,23 +249,22 @@ static bool getData(const Problem &problem, void *(&data)[kNumOperands]) {
   static double none;
   for (int i = 0; i < kNumOperands; ++i) {
     data[i] = nullptr;
-    const Tensor *tensor = problem.tensors[i];
-    if (!tensor || !*tensor)
+    const Tensor &tensor = problem.tensors[i];
+    if (!tensor)
       continue;
-    bool isResult = isOutput(problem.part, i);
+    bool isResult = isOutput(problem.op, i);
     const void *constant = nullptr;
-    if (!(isResult ? tensor->getMutableData(data[i])
-                   : tensor->getData(constant)))
+    if (!(isResult ? tensor.getMutableData(data[i]) : tensor.getData(constant)))
       return false;
     if (!isResult)
       data[i] = const_cast<void *>(constant);
-    if (!data[i] && tensor->isEmpty())
+    if (!data[i] && tensor.isEmpty())
       data[i] = &none;
   }
   return true;
 }
 
-bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
+bool bngrad::torch::run(const Problem &problem) {
   const Plan *plan = getPlan(problem);
   void *data[kNumOperands];
   if (!plan || !getData(problem, data))
@@ -280,8 +275,8 @@ bool bngrad::torch::run(const Problem &problem, const int64_t *count) {
   if (!workspace)
     return fail("expected %zu bytes for a workspace, got no memory",
                 plan->workspaceSize);
-  bool isGood = check(compute(problem.part, plan->descriptor, workspace,
-                              plan->workspaceSize, data, count),
+  bool isGood = check(bngrad::compute(problem.op, plan->descriptor, workspace,
+                                      plan->workspaceSize, data),
                       problem);
   if (!isSmall)
     free(workspace);

@@ -21,10 +21,19 @@ bngradHandle_t getHandle();
 
 /// A call of the C library.
 struct Problem {
-  Part part;
-  const bngradBatchNormBackwardOptions_t &options;
-  /// Some may be null.
-  const Tensor *tensors[kNumOperands];
+  explicit Problem(OpKind op) : op(op) {
+    options.struct_size = sizeof(options);
+  }
+
+  /// The argument's name in Python.
+  const char *getName(int operand) const;
+
+  OpKind op;
+  bngradBatchNormBackwardOptions_t options = {};
+  /// The results that may be absent and are not.
+  bool wants[kNumOutputs] = {true, true, true};
+  /// Empty if absent.
+  Tensor tensors[kNumOperands];
 };
 
 /// What a call of the C library needs for tensors of certain types, shapes and
@@ -38,8 +47,8 @@ struct Plan {
 /// error of this thread if the C library rejects the problem.
 const Plan *getPlan(const Problem &problem);
 
-/// Computes `problem` by its plan; only Part::Elemt reads `count`.
-bool run(const Problem &problem, const int64_t *count = nullptr);
+/// Computes `problem` by its plan.
+bool run(const Problem &problem);
 
 } // namespace bngrad::torch
 

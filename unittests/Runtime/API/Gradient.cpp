@@ -214,32 +214,34 @@ ReferenceResults Gradient::computeExpected(bool ofSums) const {
   problem.featureDims.assign(spec.featureDims.begin(), spec.featureDims.end());
   problem.epsilon = options.epsilon;
   problem.globalStatistics = spec.isGlobal;
-  problem.statisticIsInvStd = spec.isInvStd;
-  problem.dataType = problem.gradInputType = toElementType(spec.dataType);
-  problem.parameterType = toElementType(spec.parameterType);
-  problem.gradScaleType = problem.gradOffsetType =
-      toElementType(spec.resultType);
   std::vector<char> bytes[kNumOperands];
   for (Operand operand : {GradOutput, Input, Scale, Mean, Statistic, Mask})
     if (arrays[operand].isPresent)
       bytes[operand] = arrays[operand].loadDense();
-  problem.gradOutput = bytes[GradOutput].data();
-  problem.input = bytes[Input].data();
-  problem.scale = spec.hasScale ? bytes[Scale].data() : nullptr;
-  problem.mean = bytes[Mean].data();
-  problem.statistic = bytes[Statistic].data();
-  problem.mask = spec.hasMask
-                     ? reinterpret_cast<const uint8_t *>(bytes[Mask].data())
-                     : nullptr;
+  bool isInvStd = spec.isInvStd;
+  bngradDtype_t resultType = spec.resultType;
   if (ofSums) {
     Array ones = arrays[Statistic];
     ones.store(std::vector<double>(ones.offsets().size(), 1));
     bytes[Statistic] = ones.loadDense();
-    problem.statistic = bytes[Statistic].data();
     problem.epsilon = 0;
-    problem.statisticIsInvStd = true;
-    problem.gradScaleType = problem.gradOffsetType = toElementType(sums.dtype);
+    isInvStd = true;
+    resultType = sums.dtype;
   }
+  const std::pair<Operand, Role> roles[] = {
+      {GradOutput, Role::GradOutput},
+      {Input, Role::Input},
+      {Scale, Role::Scale},
+      {Mean, Role::Mean},
+      {Statistic, isInvStd ? Role::InvStd : Role::Variance},
+      {Mask, Role::Mask}};
+  for (auto [operand, role] : roles)
+    if (arrays[operand].isPresent)
+      problem[role] = {toElementType(arrays[operand].dtype),
+                       bytes[operand].data()};
+  problem[Role::GradInput].type = toElementType(spec.dataType);
+  for (Role role : {Role::GradScale, Role::GradOffset})
+    problem[role].type = toElementType(resultType);
   return computeReference(problem);
 }
 
