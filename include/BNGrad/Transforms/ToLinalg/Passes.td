@@ -421,7 +421,8 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
            a dynamic size that may be 1, no longer drops dims; a
            `memref.reinterpret_cast` drops them instead. With `reshapes`, a
            `memref.expand_shape` with several dynamic sizes in a group becomes a
-           `memref.reinterpret_cast`. Upstream crashes on such ops, or drops
+           `memref.reinterpret_cast`. The result of a `memref.reshape` by a shape
+           of known length has a rank. Upstream crashes on such ops, or drops
            other dims (docs/upstream.md). Without `reshapes`, reshapes stay, so
            that they can be folded.
     Fails: if the sizes and the strides of a slice's type imply different dropped
