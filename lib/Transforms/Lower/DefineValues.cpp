@@ -36,10 +36,10 @@ static void dropFlags(Operation *op) {
     bits.setIsDisjoint(false);
   else if (auto extension = dyn_cast<LLVM::NonNegFlagInterface>(op))
     extension.setNonNeg(false);
-  else if (auto zeros = dyn_cast<LLVM::CountLeadingZerosOp>(op))
-    zeros.setIsZeroPoison(false);
-  else if (auto zeros = dyn_cast<LLVM::CountTrailingZerosOp>(op))
-    zeros.setIsZeroPoison(false);
+  else if (auto leading = dyn_cast<LLVM::CountLeadingZerosOp>(op))
+    leading.setIsZeroPoison(false);
+  else if (auto trailing = dyn_cast<LLVM::CountTrailingZerosOp>(op))
+    trailing.setIsZeroPoison(false);
   else if (auto magnitude = dyn_cast<LLVM::AbsOp>(op))
     magnitude.setIsIntMinPoison(false);
   else if (auto gep = dyn_cast<LLVM::GEPOp>(op))

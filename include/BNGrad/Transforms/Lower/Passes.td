@@ -575,11 +575,12 @@ def BNGradDefineValuesPass : Pass<"bngrad-define-values"> {
         float ops without `nnan` and `ninf`, and `llvm.getelementptr` without `nuw`.
         Upstream sets `nsw` where it lowers affine expressions, and `nuw` on the
         product of an index and a stride (docs/upstream.md, section 21);
-      * no `llvm.intr.assume`;
+      * no `llvm.intr.assume`, and intrinsics of bits without `is_zero_poison` and
+        `is_int_min_poison`;
       * shifts by as many bits as there are, or more, leave none of the value, or its
         sign alone;
       * a loaded i1 is true unless its byte is 0;
-      * a number that is poison or undefined is 0.
+      * a number or a vector that is poison or undefined is 0.
     Fails: never.
 
     Before:
