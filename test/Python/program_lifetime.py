@@ -138,7 +138,10 @@ os._exit(0)
     assert (result.returncode, result.stdout, result.stderr) == (0, "10\n", "")
 
 
-def test_fork_while_another_thread_imports_the_compiler():
+@pytest.mark.parametrize("module, use", [("bngrad._compile", f"bngrad.compile({DOUBLE!r})"),
+                                         ("bngrad._explain", "bngrad.explain"),
+                                         ("bngrad_compiler", f"bngrad.compile({DOUBLE!r})")])
+def test_fork_while_another_thread_imports(module, use):
     program = f"""
 import bngrad, os, signal, sys, threading, time
 
@@ -146,18 +149,18 @@ begun = threading.Event()
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "bngrad_compiler" and not begun.is_set():
+        if name == {module!r} and not begun.is_set():
             begun.set()
             time.sleep(1)
 
 sys.meta_path.insert(0, Slow())
-thread = threading.Thread(target=bngrad.compile, args=({DOUBLE!r},))
+thread = threading.Thread(target=lambda: {use})
 thread.start()
 begun.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    bngrad.compile({DOUBLE!r})
+    {use}
     os._exit(0)
 print(os.waitpid(child, 0)[1], flush=True)
 thread.join()
