@@ -95,7 +95,7 @@ struct BNGradDropAnnotationsPass
     meshes.clear();
     numDevices = 1;
     if (auto count = module->getAttrOfType<IntegerAttr>("mhlo.num_partitions"))
-      numDevices = count.getInt();
+      numDevices = count.getValue().getSExtValue();
     SmallVector<Operation *> ops;
     WalkResult walk =
         module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
@@ -133,7 +133,7 @@ private:
   LogicalResult drop(Operation *op);
 
   llvm::StringMap<Mesh> meshes;
-  /// Of the module.
+  /// Of the module, whose shardings do not all give a number.
   int64_t numDevices = 1;
 };
 } // namespace
