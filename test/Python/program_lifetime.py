@@ -286,6 +286,14 @@ def test_deep_nesting(text):
             function(text)
 
 
+def test_deep_libraries(tmp_path):
+    (tmp_path / "deep.mlir").write_text("module {" * 4000 + "}" * 4000)
+    option = f"transform-preload-library{{transform-library-paths={tmp_path}}}"
+    for passes in (f"builtin.module({option})", [f"--transform-preload-library=transform-library-paths={tmp_path}"]):
+        with pytest.raises(bngrad.CompileError, match="deep.mlir:1:2056: .* nested at most 256 deep"):
+            bngrad.opt("module {}", passes)
+
+
 @pytest.mark.parametrize("kind", deep_bytecode.KINDS)
 def test_deep_bytecode(kind):
     bytecode = deep_bytecode.make(kind, 30000)

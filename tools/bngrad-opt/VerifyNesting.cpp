@@ -11,7 +11,6 @@
 #include "BNGrad/Dialect/Nesting.h"
 #include "common/Diagnostics.h"
 
-#include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/ToolUtilities.h"
@@ -20,9 +19,6 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// The option of upstream's transform-preload-library.
-static constexpr StringLiteral kLibraryPaths = "transform-library-paths=";
 
 LogicalResult mlir::bngrad::verifyArguments(ArrayRef<const char *> arguments) {
   for (StringRef argument : arguments) {
@@ -57,22 +53,15 @@ static LogicalResult verifyReproducer(std::unique_ptr<llvm::MemoryBuffer> input,
                         : reportError("pipeline of the reproducer: " + reason);
 }
 
-/// Checks a file that MLIR is going to read; MLIR reports one that it cannot
-/// read.
-static LogicalResult verifyFile(StringRef path, MLIRContext *context) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
-      llvm::MemoryBuffer::getFile(path);
-  return file ? verifyNesting(**file, context) : success();
-}
-
 LogicalResult mlir::bngrad::verifyInputs(llvm::MemoryBufferRef input,
                                          const MlirOptMainConfig &config,
                                          const DialectRegistry &registry) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.allowUnregisteredDialects();
   OneLineDiagnostics diagnostics(&context);
-  if (!config.getIrdlFile().empty() &&
-      failed(verifyFile(config.getIrdlFile(), &context)))
+  // MLIR reports a file that cannot be read.
+  auto irdl = llvm::MemoryBuffer::getFile(config.getIrdlFile());
+  if (irdl && failed(verifyNesting(**irdl, &context)))
     return failure();
   auto verifyPart = [&](std::unique_ptr<llvm::MemoryBuffer> part,
                         raw_ostream &) {
@@ -89,26 +78,10 @@ LogicalResult mlir::bngrad::verifyInputs(llvm::MemoryBufferRef input,
 
 LogicalResult mlir::bngrad::verifyLibraries(const PassManager &pm,
                                             const DialectRegistry &registry) {
-  std::string printed;
-  llvm::raw_string_ostream os(printed);
+  std::string pipeline;
+  llvm::raw_string_ostream os(pipeline);
   pm.printAsTextualPipeline(os);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   OneLineDiagnostics diagnostics(&context);
-  for (StringRef rest = printed; !rest.empty();) {
-    // A list in braces.
-    rest = rest.split(kLibraryPaths).second;
-    StringRef list =
-        rest.ltrim('{').take_until([](char c) { return c == ' ' || c == '}'; });
-    SmallVector<StringRef> split;
-    list.split(split, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-    SmallVector<std::string> files;
-    if (failed(transform::detail::expandPathsToMLIRFiles(
-            SmallVector<std::string>(split.begin(), split.end()), &context,
-            files)))
-      return failure();
-    for (const std::string &file : files)
-      if (failed(verifyFile(file, &context)))
-        return failure();
-  }
-  return success();
+  return verifyNestingOfLibraries(pipeline, &context);
 }
