@@ -12,6 +12,7 @@
 
 #include "ShardingParser.h"
 
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
