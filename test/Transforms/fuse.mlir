@@ -209,6 +209,32 @@ func.func @widened_channel(%x: tensor<8x4xf32>, %m: tensor<4xbf16>, %init: tenso
   return %dx, %sum : tensor<8x4xf32>, tensor<4xf32>
 }
 
+// The same without sums.
+// CHECK-LABEL: func @widened_channel_of_elements
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[M:.+]]: tensor<4xbf16>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         linalg.generic {{.+}} ins(%[[X]], %[[M]] : tensor<8x4xf32>, tensor<4xbf16>)
+// CHECK:           arith.extf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @widened_channel_of_elements(%x: tensor<8x4xf32>, %m: tensor<4xbf16>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%m : tensor<4xbf16>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %wide : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx : tensor<8x4xf32>
+}
+
 // === ops that must not be fused ===
 
 // A widened value that is also returned has to be computed anyway.
