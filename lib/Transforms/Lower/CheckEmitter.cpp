@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckEmitter.h"
-#include "SizeChecks.h"
+#include "CheckBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "IndexingMapChecks.h"
-#include "SizeChecks.h"
+#include "CheckBuilder.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

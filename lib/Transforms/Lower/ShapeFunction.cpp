@@ -16,6 +16,7 @@
 #include "IndexingMapChecks.h"
 #include "SizeChecks.h"
 #include "Utils/Utils.h"
+#include "Writes.h"
 
 #include "BNGrad/Transforms/Lower/ExportC.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
@@ -27,20 +28,14 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADADDSHAPEFUNCTIONSPASS
@@ -49,9 +44,6 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// On ops of reports, while a shape function is made.
-static constexpr StringLiteral kReportAttrName = "bngrad.report";
 
 /// On cf.assert of the program and on its report.
 static constexpr StringLiteral kAssertAttrName = "bngrad.assert";
@@ -103,234 +95,6 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
     });
     op.erase();
   }
-}
-
-/// Whether `op` may write to memory, or has unknown effects.
-static bool mayWrite(Operation *op) {
-  if (op->hasTrait<OpTrait::IsTerminator>())
-    return false;
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!effects)
-    return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
-  return effects.hasEffect<MemoryEffects::Write>();
-}
-
-namespace {
-/// What a function writes, and which of its values depend on that.
-class Writes {
-public:
-  explicit Writes(func::FuncOp function);
-
-  bool areThereAny() const { return !ops.empty(); }
-  /// Whether data that the function writes decide on `value`, or on `op` and
-  /// how often it is run.
-  bool decideOn(Value value);
-  bool decideOn(scf::IfOp op);
-  /// Removes the ops, on whose results nothing may depend that matters.
-  ///
-  /// Errors: a diagnostic and failure for an op that contains a report.
-  LogicalResult remove();
-
-private:
-  static Value findMemory(Value buffer);
-  bool dependsOn(Value value, bool onSizes);
-  bool dependsOn(Operation *op, bool onSizes);
-  /// The same for whether and how often the regions of `op` are run.
-  bool runsOf(Operation *op);
-  bool mayRead(Operation *op);
-  /// Whether the function may write to the memory of `buffer`; null: any.
-  bool mayWriteTo(Value buffer) {
-    Value whole = buffer ? findMemory(buffer) : Value();
-    return !whole || memory.contains(whole) || memory.contains(Value());
-  }
-
-  func::FuncOp function;
-  SmallVector<Operation *> ops;
-  /// The buffers that they write to; null: any.
-  llvm::SmallPtrSet<Value, 8> memory;
-  /// Those that were visited for data and for sizes.
-  llvm::SmallPtrSet<Operation *, 16> visited[2];
-  llvm::SmallPtrSet<Value, 16> visitedArguments[2];
-};
-} // namespace
-
-/// The argument or the allocation that `buffer` is a part of; null: not known.
-Value Writes::findMemory(Value buffer) {
-  for (;;) {
-    Operation *op = buffer.getDefiningOp();
-    if (!op) {
-      Operation *parent = buffer.getParentBlock()->getParentOp();
-      return isa<func::FuncOp>(parent) ? buffer : Value();
-    }
-    if (auto view = dyn_cast<ViewLikeOpInterface>(op))
-      buffer = view.getViewSource();
-    else if (auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op))
-      buffer = toBuffer.getTensor();
-    else if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(op))
-      buffer = toTensor.getBuffer();
-    else
-      return isa<memref::AllocOp, memref::AllocaOp>(op) ? buffer : Value();
-  }
-}
-
-Writes::Writes(func::FuncOp function) : function(function) {
-  function.walk([&](Operation *op) {
-    if (op == function || op->hasAttr(kReportAttrName) || !mayWrite(op))
-      return;
-    ops.push_back(op);
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
-      interface.getEffects(effects);
-    if (effects.empty())
-      memory.insert(Value());
-    for (const MemoryEffects::EffectInstance &effect : effects)
-      if (isa<MemoryEffects::Write>(effect.getEffect()))
-        memory.insert(effect.getValue() ? findMemory(effect.getValue())
-                                        : Value());
-  });
-}
-
-/// Whether `op` may read what the function writes.
-bool Writes::mayRead(Operation *op) {
-  if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(op))
-    return mayWriteTo(toTensor.getBuffer());
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!effects)
-    return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
-  SmallVector<MemoryEffects::EffectInstance> found;
-  effects.getEffects(found);
-  return llvm::any_of(found, [&](const MemoryEffects::EffectInstance &effect) {
-    return isa<MemoryEffects::Read>(effect.getEffect()) &&
-           mayWriteTo(effect.getValue());
-  });
-}
-
-bool Writes::dependsOn(Value value, bool onSizes) {
-  if (Operation *op = value.getDefiningOp())
-    return dependsOn(op, onSizes);
-  Operation *parent = value.getParentBlock()->getParentOp();
-  if (parent == function || !visitedArguments[onSizes].insert(value).second)
-    return false;
-  auto argument = cast<BlockArgument>(value);
-  unsigned i = argument.getArgNumber();
-  if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
-    if (argument.getOwner() == loop.getAfterBody())
-      return dependsOn(loop.getConditionOp().getArgs()[i], onSizes);
-    return dependsOn(loop.getInits()[i], onSizes) ||
-           dependsOn(loop.getYieldOp().getResults()[i], onSizes);
-  }
-  auto loop = dyn_cast<LoopLikeOpInterface>(parent);
-  if (!loop)
-    return dependsOn(parent, onSizes);
-  // The number of an iteration, or a value that they hand on.
-  std::optional<SmallVector<Value>> numbers = loop.getLoopInductionVars();
-  if (numbers && llvm::is_contained(*numbers, value))
-    return runsOf(parent);
-  OpOperand *first = loop.getTiedLoopInit(argument);
-  OpOperand *next = loop.getTiedLoopYieldedValue(argument);
-  if (!first || !next)
-    return dependsOn(parent, onSizes);
-  return dependsOn(first->get(), onSizes) || dependsOn(next->get(), onSizes);
-}
-
-bool Writes::runsOf(Operation *op) {
-  auto depends = [&](Value value) { return dependsOn(value, false); };
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([&](scf::IfOp op) { return depends(op.getCondition()); })
-      .Case([&](scf::IndexSwitchOp op) { return depends(op.getArg()); })
-      .Case([&](scf::WhileOp op) {
-        return depends(op.getConditionOp().getCondition());
-      })
-      .Case([&](scf::ForOp op) {
-        return depends(op.getLowerBound()) || depends(op.getUpperBound()) ||
-               depends(op.getStep());
-      })
-      .Case([&](scf::ParallelOp op) {
-        return llvm::any_of(op.getLowerBound(), depends) ||
-               llvm::any_of(op.getUpperBound(), depends) ||
-               llvm::any_of(op.getStep(), depends);
-      })
-      .Case([&](scf::ForallOp op) {
-        return llvm::any_of(op.getDynamicLowerBound(), depends) ||
-               llvm::any_of(op.getDynamicUpperBound(), depends) ||
-               llvm::any_of(op.getDynamicStep(), depends);
-      })
-      // These decide by the sizes of tensors.
-      .Case<linalg::LinalgOp, tensor::GenerateOp>([&](Operation *op) {
-        return llvm::any_of(op->getOperands(), [&](Value operand) {
-          bool isShaped = isa<ShapedType>(operand.getType());
-          return dependsOn(operand, /*onSizes=*/isShaped);
-        });
-      })
-      .Case<scf::ExecuteRegionOp, scf::InParallelOp, scf::ReduceOp,
-            memref::AllocaScopeOp, vector::MaskOp>(
-          [](Operation *) { return false; })
-      .Default([&](Operation *op) { return dependsOn(op, /*onSizes=*/false); });
-}
-
-bool Writes::dependsOn(Operation *op, bool onSizes) {
-  if (!visited[onSizes].insert(op).second)
-    return false;
-  if (!onSizes && mayRead(op))
-    return true;
-  bool asksForSizes =
-      isa<tensor::DimOp, memref::DimOp, memref::ExtractStridedMetadataOp>(op);
-  auto dependsOnOperand = [&](Value operand) {
-    bool isShaped = isa<ShapedType>(operand.getType());
-    return dependsOn(operand, isShaped && (onSizes || asksForSizes));
-  };
-  // Elements of its shape are sizes of its result.
-  if (auto reshape = dyn_cast<tensor::ReshapeOp>(op);
-      reshape && dependsOn(reshape.getShape(), /*onSizes=*/false))
-    return true;
-  if (auto reshape = dyn_cast<memref::ReshapeOp>(op);
-      reshape && mayWriteTo(reshape.getShape()))
-    return true;
-  // The values of regions may be results or arguments of one another.
-  bool depends = llvm::any_of(op->getOperands(), dependsOnOperand);
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      if (!depends && block.mightHaveTerminator())
-        depends = llvm::any_of(block.getTerminator()->getOperands(),
-                               dependsOnOperand);
-  return depends;
-}
-
-bool Writes::decideOn(Value value) {
-  for (auto &set : visited)
-    set.clear();
-  for (auto &set : visitedArguments)
-    set.clear();
-  return dependsOn(value, /*onSizes=*/false);
-}
-
-bool Writes::decideOn(scf::IfOp op) {
-  if (decideOn(op.getCondition()))
-    return true;
-  for (Operation *parent = op->getParentOp(); parent != function;
-       parent = parent->getParentOp())
-    if (runsOf(parent))
-      return true;
-  return false;
-}
-
-LogicalResult Writes::remove() {
-  for (Operation *op : ops) {
-    WalkResult result = op->walk([](Operation *inner) {
-      return inner->hasAttr(kReportAttrName) ? WalkResult::interrupt()
-                                             : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return op->emitError("expected no indices to check in the region of '")
-             << op->getName() << "'";
-    OpBuilder b(op);
-    for (OpResult value : op->getResults())
-      if (!value.use_empty())
-        value.replaceAllUsesWith(
-            ub::PoisonOp::create(b, op->getLoc(), value.getType()));
-    op->erase();
-  }
-  return success();
 }
 
 /// Reports a cf.assert that the program alone could evaluate.

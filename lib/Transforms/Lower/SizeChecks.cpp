@@ -7,21 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A check that fails ends the function, so that each may rely on those before.
-// Products may overflow: sizes come from the caller.
 //
 //===----------------------------------------------------------------------===//
 
 #include "SizeChecks.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "CheckBuilder.h"
+
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -35,16 +31,11 @@ using namespace mlir::bngrad;
 using arith::CmpIPredicate;
 
 namespace {
-/// The first and the last element of a buffer, from its aligned pointer.
-struct Extent {
-  Value first, last;
-};
-
 /// Emits the checks of one op before it.
-class SizeChecks {
+class SizeChecks : CheckBuilder {
 public:
   explicit SizeChecks(Operation *op)
-      : b(findInsertionPoint(op)), loc(op->getLoc()),
+      : CheckBuilder(findInsertionPoint(op), op->getLoc()),
         name(op->getName().getStringRef()) {}
 
   void check(tensor::ConcatOp op);
@@ -109,54 +100,7 @@ private:
     return op;
   }
 
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  }
-  Value toValue(OpFoldResult size) {
-    return getValueOrCreateConstantIndexOp(b, loc, size);
-  }
-  Value sizeOf(Value shaped, int64_t dim) {
-    if (isa<MemRefType>(shaped.getType()))
-      return b.createOrFold<memref::DimOp>(loc, shaped, dim);
-    return b.createOrFold<tensor::DimOp>(loc, shaped, dim);
-  }
-  Value compare(CmpIPredicate predicate, Value lhs, Value rhs) {
-    return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
-  }
-  Value select(Value condition, Value lhs, Value rhs) {
-    return arith::SelectOp::create(b, loc, condition, lhs, rhs);
-  }
-  Value subtract(Value lhs, Value rhs) {
-    return b.createOrFold<arith::SubIOp>(loc, lhs, rhs);
-  }
-  void verify(CmpIPredicate predicate, Value actual, Value expected,
-              const Twine &message) {
-    Value known =
-        b.createOrFold<arith::CmpIOp>(loc, predicate, actual, expected);
-    // The report of one that fails names its operands.
-    if (!matchPattern(known, m_One()))
-      cf::AssertOp::create(b, loc, compare(predicate, actual, expected),
-                           message.str());
-  }
-  void verifyEqual(Value actual, Value expected, const Twine &message) {
-    verify(CmpIPredicate::eq, actual, expected, message);
-  }
-  void verifyNotNegative(Value size, const Twine &what) {
-    verifyAtLeast(size, 0, what);
-  }
-  void verifyAtLeast(Value actual, int64_t least, const Twine &what) {
-    verify(CmpIPredicate::sge, actual, constant(least),
-           "expected " + what + " to be at least");
-  }
-  void verifyProduct(ValueRange sizes);
-  Value multiply(ValueRange sizes);
-  Value multiply(Value product, Value size);
-  /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
-  Value multiplyAll(Value count, function_ref<Value(Value)> getSize);
-  void verifySum(ValueRange sizes, const Twine &what);
-  Value countElements(Value shaped);
   Value loadSize(Value shape, Value i);
-  std::pair<Value, Value> multiplySigned(Value lhs, Value rhs);
 
   template <typename Op> void checkExpandShape(Op op);
   template <typename Op> void checkReshape(Op op);
@@ -168,72 +112,10 @@ private:
   void checkIndices(Value shaped, ValueRange indices);
   void checkPosition(ArrayRef<OpFoldResult> position, VectorType type);
   void checkVector(Value base, ValueRange indices, VectorType type);
-  Extent findExtent(Value offset, ValueRange sizes, ValueRange strides);
 
-  OpBuilder b;
-  Location loc;
   StringRef name; // of the op
 };
 } // namespace
-
-/// The product of numbers that are not negative, saturated.
-Value SizeChecks::multiply(Value product, Value size) {
-  auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
-  Value fits = compare(CmpIPredicate::eq, next.getHigh(), constant(0));
-  Value most = constant(std::numeric_limits<int64_t>::max());
-  Value low = arith::MinUIOp::create(b, loc, next.getLow(), most);
-  return select(fits, low, most);
-}
-
-Value SizeChecks::multiply(ValueRange sizes) {
-  Value product = constant(1);
-  for (Value size : sizes)
-    product = multiply(product, size);
-  return product;
-}
-
-Value SizeChecks::multiplyAll(Value count, function_ref<Value(Value)> getSize) {
-  auto loop =
-      scf::ForOp::create(b, loc, constant(0), count, constant(1), constant(1));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value size = getSize(loop.getInductionVar());
-  scf::YieldOp::create(b, loc, multiply(loop.getRegionIterArg(0), size));
-  return loop.getResult(0);
-}
-
-/// Checks that products of `sizes`, which are not negative, do not overflow.
-void SizeChecks::verifyProduct(ValueRange sizes) {
-  SmallVector<Value> factors;
-  for (Value size : sizes)
-    // A product of others matters where one is 0.
-    factors.push_back(b.createOrFold<arith::MaxSIOp>(loc, size, constant(1)));
-  verify(CmpIPredicate::sle, multiply(factors), constant(kMostElements),
-         "expected product of sizes to be at most");
-}
-
-/// Checks that `sizes`, which are not negative, have a sum.
-void SizeChecks::verifySum(ValueRange sizes, const Twine &what) {
-  Value room = constant(std::numeric_limits<int64_t>::max());
-  for (Value size : sizes.drop_back())
-    room = subtract(room, size);
-  verify(CmpIPredicate::ule, sizes.back(), room,
-         "expected " + what + " to be at most");
-}
-
-/// The product, and whether it has not overflowed. In i64, as upstream folds
-/// the high half of a product by 1 to an arith.extsi, which index lacks.
-std::pair<Value, Value> SizeChecks::multiplySigned(Value lhs, Value rhs) {
-  Type i64 = b.getI64Type(), index = b.getIndexType();
-  auto product = arith::MulSIExtendedOp::create(
-      b, loc, b.createOrFold<arith::IndexCastOp>(loc, i64, lhs),
-      b.createOrFold<arith::IndexCastOp>(loc, i64, rhs));
-  Value low = product.getLow();
-  Value width = arith::ConstantIntOp::create(b, loc, 63, 64);
-  Value sign = arith::ShRSIOp::create(b, loc, low, width);
-  return {arith::IndexCastOp::create(b, loc, index, low),
-          compare(CmpIPredicate::eq, product.getHigh(), sign)};
-}
 
 //===----------------------------------------------------------------------===//
 // Tensors
@@ -341,24 +223,6 @@ void SizeChecks::check(tensor::PadOp op) {
                       " to be that of the result type");
   }
   verifyProduct(sizes);
-}
-
-/// The number of elements of `shaped`.
-Value SizeChecks::countElements(Value shaped) {
-  auto type = cast<ShapedType>(shaped.getType());
-  if (type.hasRank()) {
-    SmallVector<Value> sizes;
-    for (int64_t dim : llvm::seq(type.getRank()))
-      sizes.push_back(sizeOf(shaped, dim));
-    return multiply(sizes);
-  }
-  if (isa<BaseMemRefType>(type))
-    return multiplyAll(memref::RankOp::create(b, loc, shaped), [&](Value i) {
-      return memref::DimOp::create(b, loc, shaped, i).getResult();
-    });
-  return multiplyAll(tensor::RankOp::create(b, loc, shaped), [&](Value i) {
-    return tensor::DimOp::create(b, loc, shaped, i).getResult();
-  });
 }
 
 /// Element `i` of the operand `shape` of a reshape.
@@ -483,27 +347,6 @@ void SizeChecks::check(memref::CollapseShapeOp op) {
       expected = arith::MulIOp::create(b, loc, expected, size);
     }
   }
-}
-
-/// The elements of a buffer that is not empty.
-Extent SizeChecks::findExtent(Value offset, ValueRange sizes,
-                              ValueRange strides) {
-  Value most = constant(kMostElements), least = constant(-kMostElements);
-  Value zero = constant(0), one = constant(1);
-  auto clamp = [&](Value value) -> Value {
-    value = arith::MinSIOp::create(b, loc, value, most);
-    return arith::MaxSIOp::create(b, loc, value, least);
-  };
-  Extent extent = {clamp(offset), clamp(offset)};
-  for (auto [size, stride] : llvm::zip_equal(sizes, strides)) {
-    auto [step, fits] = multiplySigned(subtract(size, one), stride);
-    step = clamp(select(fits, step, most));
-    extent.first = arith::AddIOp::create(
-        b, loc, extent.first, arith::MinSIOp::create(b, loc, step, zero));
-    extent.last = arith::AddIOp::create(
-        b, loc, extent.last, arith::MaxSIOp::create(b, loc, step, zero));
-  }
-  return extent;
 }
 
 /// The buffer of which `buffer` is a part with the same elements.

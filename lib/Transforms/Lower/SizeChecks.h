@@ -13,9 +13,6 @@
 
 namespace mlir::bngrad {
 
-/// More elements than any memory has; sums of a few do not overflow.
-inline constexpr int64_t kMostElements = int64_t(1) << 56;
-
 /// What precedes the message of a check in the text that upstream makes of it.
 inline constexpr llvm::StringLiteral kUpstreamMessage = "\n^ ";
 
