@@ -81,8 +81,9 @@ struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
   }
 };
 
-/// Without elements there is nothing to sum: every per-channel result is 0,
-/// whatever mean and variance are, and every other result is 0 or empty.
+/// Without elements there is nothing to sum: every per-channel result but
+/// inv_std is 0, whatever mean and variance are, and every other result is 0 or
+/// empty.
 struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
@@ -101,7 +102,11 @@ struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
     for (auto [dim, size] :
          llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
       isCountZero |= size == 0 && !op.isFeatureDim(dim);
-    if (!isCountZero && !llvm::all_of(op->getResults(), isEmpty))
+    bool mayBeNonzero = !isCountZero;
+    for (auto [role, result] :
+         llvm::zip_equal(op.getResultRoles(), op->getResults()))
+      mayBeNonzero |= role == Role::InvStd && !result.use_empty();
+    if (mayBeNonzero && !llvm::all_of(op->getResults(), isEmpty))
       return rewriter.notifyMatchFailure(op, "a result may not be 0");
     SmallVector<Value> zeros;
     for (Type type : op->getResultTypes())

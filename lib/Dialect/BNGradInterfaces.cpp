@@ -217,6 +217,11 @@ void mlir::bngrad::detail::generateSizeChecks(
 // Names
 //===----------------------------------------------------------------------===//
 
+void BatchNormInferenceOp::getAsmResultNames(
+    function_ref<void(Value, StringRef)> setName) {
+  setName(getOutput(), "output");
+}
+
 void BatchNormBackwardElemtOp::getAsmResultNames(
     function_ref<void(Value, StringRef)> setName) {
   setName(getGradInput(), "grad_input");

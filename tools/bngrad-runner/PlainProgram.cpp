@@ -111,7 +111,7 @@ LogicalResult PlainProgram::visitGradient(GradientOpInterface op,
                                           std::string reason) {
   for (OpOperand &operand : op->getOpOperands())
     if (errors.contains(operand.get()) &&
-        !getInfo(op.getOperandRole(operand)).isLinear && reason.empty())
+        !getInfo(op.getOperandRole(operand)).takesErrors && reason.empty())
       reason = "a gradient by '" + op->getName().getStringRef().str() +
                "' of an operand that was computed from another gradient or a "
                "sum in any order";

@@ -205,7 +205,7 @@ void TableBuilder::addOperands(function_ref<Value(Value)> getError) {
     Role role = op.getOperandRole(operand);
     setTensor(Operands, role, operand.get());
     Value error = getError(operand.get());
-    if (error && getInfo(role).isLinear)
+    if (error && getInfo(role).takesErrors)
       setTensor(OperandErrors, role, error);
   }
 }

@@ -116,6 +116,7 @@ public:
 
   LogicalResult partition(BatchNormBackwardOp op);
   LogicalResult partition(BatchNormBackwardElemtOp op);
+  LogicalResult partition(BatchNormTrainingOp op);
   /// Any other op: the op on the shards. Results that are not data are sums.
   LogicalResult partition(GradientOpInterface op);
 
@@ -218,6 +219,15 @@ LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
   for (auto [result, value, type] :
        llvm::zip_equal(op->getResults(), values, shardTypes))
     map(result, value, type);
+  return success();
+}
+
+LogicalResult Partitioner::partition(BatchNormTrainingOp op) {
+  if (!axes.empty())
+    return op.emitOpError()
+           << "expected shards along feature_dims only, as its statistics are "
+              "those of whole channels";
+  mapping.map(op->getResults(), cloneForShard()->getResults());
   return success();
 }
 
