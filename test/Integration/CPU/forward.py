@@ -2,8 +2,8 @@
 
 The reference is written from the formulas, in numpy's long double. Each result must be within the bound of
 docs/numerics.md, and the runner's own `--check` must agree. The channels of an input are ordinary, or far from zero
-against their spread, constant, or with one outlier; a constant channel must give exactly the offset. Prints the seed
-and `N configurations, 0 failed`.
+against their spread, constant, or with one outlier, and one may have a NaN or an infinity; a constant channel must
+give exactly the offset. Prints the seed and `N configurations, 0 failed`.
 """
 
 import os
@@ -48,6 +48,7 @@ class Configuration:
         self.spread = 1 if self.data == "bf16" else pick([1, 1, 10 if self.data == "f16" else 1e4])
         self.types = [pick([self.data, "f32", "f64"]), *(pick(["f32", self.parameter, "f64"]) for _ in range(3))]
         self.used = pick([[0, 1, 2, 3], [0, 1, 2, 3], [0], [0, 3], [1, 2], [1], [2]])
+        self.special = pick([None] * 5 + [np.nan, np.inf, -np.inf])
         self.seed = int(random.integers(2**32))
         self.accumulator = "f64" if "f64" in (self.data, *[self.parameter] * self.has_parameters()) else "f32"
         if self.kind == "inference":
@@ -69,6 +70,8 @@ class Configuration:
             by_channel = np.moveaxis(x, self.features, range(len(self.features))).reshape(
                 (int(np.prod(self.channels)), self.count))
             by_channel[0::3] = random.uniform(-1, 1, (len(by_channel[0::3]), 1))  # constant
+            if self.special is not None:
+                by_channel[-1, random.integers(self.count)] = self.special
             by_channel[1::3, -1:] *= 1000 if self.data in ("f32", "f64") else 4  # an outlier
             x = np.moveaxis(by_channel.reshape(self.channels + tuple(self.shape[d] for d in self.reduced)),
                             range(len(self.features)), self.features)
@@ -152,7 +155,7 @@ def reference(c, operands):
     t = g * np.sqrt(mean**2 + variance)
     a_variance = np.where(is_constant, 0, (np.sqrt(variance) + 2 * t) ** 2)
     relative = 1 + a_variance / shifted
-    assert np.all(g * a_variance <= shifted / 2), "expected data whose bound exists"
+    assert np.all((g * a_variance <= shifted / 2) | np.isnan(variance)), "expected data whose bound exists"
     a_output = abs(scale) * r * (abs(x - mean) * relative + np.sqrt(a_variance) + u * abs(mean)) + abs(offset)
     return g, [((x - mean) * (scale * r) + offset, np.where(is_constant, 0, a_output), is_constant),
                (mean, total(abs(x)) / size, False),
@@ -160,6 +163,7 @@ def reference(c, operands):
                (r, r * relative, False)]
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def check(c, runner, directory):
     paths, operands = c.operands(directory)
     file = os.path.join(directory, f"{c.number}.mlir")
@@ -178,6 +182,10 @@ def check(c, runner, directory):
         result = load(path, kind, shape)
         exact, absolute = (np.broadcast_to(v, c.shape) if shape is c.shape else np.reshape(v, shape)
                            for v in (exact, absolute))
+        finite = np.isfinite(exact)
+        assert np.array_equal(np.isnan(result), np.isnan(exact)), f"result {i}: NaN"
+        assert np.all((result == exact) | finite | np.isnan(exact)), f"result {i}: infinities"
+        result, exact, absolute = (np.where(finite, v, 0) for v in (result, exact, absolute))
         rounding = real(2) ** -MANTISSA[kind] * abs(exact) + real(2) ** SMALLEST[kind]
         error = abs(result - exact)
         assert np.all(error <= rounding + g * absolute), f"result {i}: {np.max(error - rounding - g * absolute)}"
