@@ -241,7 +241,7 @@ static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
   return shapes;
 }
 
-LogicalResult mlir::bngrad::detail::verify(GradientOpInterface op) {
+LogicalResult mlir::bngrad::detail::verify(BatchNormOpInterface op) {
   auto emitError = [&] { return op.emitOpError(); };
   FailureOr<Shapes> shapes =
       verifyOperands(emitError, Operands(op, op.getOperandRoles()));

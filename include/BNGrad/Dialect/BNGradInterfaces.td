@@ -11,7 +11,7 @@
 
 include "mlir/IR/Interfaces.td"
 
-def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
+def BNGrad_BatchNormOpInterface : OpInterface<"BatchNormOpInterface"> {
   let cppNamespace = "::mlir::bngrad";
   let description = [{
     Every op of the dialect on tensors: a batch normalization, its gradient, or

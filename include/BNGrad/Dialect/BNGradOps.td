@@ -41,11 +41,11 @@ class BNGrad_Clause<dag arguments, int index> {
 // Base class of the ops: pure computations on tensors with type and shape
 // inference. Operands and results are named by roles of Roles.def, from which
 // verification and inference follow. Operands come before attributes. An op
-// defines the methods of GradientOpInterface for which neither the defaults nor
+// defines the methods of BatchNormOpInterface for which neither the defaults nor
 // its attribute accessors suffice.
-class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
+class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
-        BNGrad_GradientOpInterface, NoMemoryEffect,
+        BNGrad_BatchNormOpInterface, NoMemoryEffect,
         DeclareOpInterfaceMethods<ConditionallySpeculatable>,
         DeclareOpInterfaceMethods<InferTypeOpInterface,
                                   ["inferReturnTypes", "refineReturnTypes"]>,
@@ -134,7 +134,7 @@ def BNGrad_Mask : Arg<Optional<BNGrad_MaskTensor>,
     "false: grad_output counts as 0; shape of input">;
 
 def BNGrad_BatchNormBackwardOp
-    : BNGrad_GradientOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
+    : BNGrad_BatchNormOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
   let summary = "Gradient of batch normalization";
   let description = [{
     Computes the gradients of a loss with respect to the input, the scale and
@@ -256,7 +256,7 @@ def BNGrad_BatchNormBackwardOp
 }
 
 def BNGrad_BatchNormBackwardReduceOp
-    : BNGrad_GradientOp<"batch_norm_backward_reduce"> {
+    : BNGrad_BatchNormOp<"batch_norm_backward_reduce"> {
   let summary = "The sums of the gradient of batch normalization";
   let description = [{
     The first half of `bngrad.batch_norm_backward`, for a batch that is spread
@@ -315,7 +315,7 @@ def BNGrad_BatchNormBackwardReduceOp
 }
 
 def BNGrad_BatchNormBackwardElemtOp
-    : BNGrad_GradientOp<"batch_norm_backward_elemt",
+    : BNGrad_BatchNormOp<"batch_norm_backward_elemt",
                         [AttrSizedOperandSegments,
                          // ODS generates this only for several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
@@ -382,7 +382,7 @@ def BNGrad_BatchNormBackwardElemtOp
 }
 
 def BNGrad_BatchNormTrainingOp
-    : BNGrad_GradientOp<"batch_norm_training", [AttrSizedOperandSegments]> {
+    : BNGrad_BatchNormOp<"batch_norm_training", [AttrSizedOperandSegments]> {
   let summary = "Batch normalization with the statistics of the batch";
   let description = [{
     Normalizes each channel of a batch by its own mean and variance. For every
@@ -456,7 +456,7 @@ def BNGrad_BatchNormTrainingOp
 }
 
 def BNGrad_BatchNormInferenceOp
-    : BNGrad_GradientOp<"batch_norm_inference",
+    : BNGrad_BatchNormOp<"batch_norm_inference",
                         [AttrSizedOperandSegments,
                          // ODS generates this only for several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
@@ -521,7 +521,7 @@ def BNGrad_BatchNormInferenceOp
 }
 
 def BNGrad_BatchNormTrainingReduceOp
-    : BNGrad_GradientOp<"batch_norm_training_reduce"> {
+    : BNGrad_BatchNormOp<"batch_norm_training_reduce"> {
   let summary = "The sums of the statistics of batch normalization";
   let description = [{
     The sums from which the statistics of a batch follow that is spread over

@@ -83,7 +83,7 @@ Value Arithmetic::divisor(const ElementCount &count) const {
 // Shapes and M
 //===----------------------------------------------------------------------===//
 
-BatchNormBuilder::BatchNormBuilder(OpBuilder &b, GradientOpInterface op)
+BatchNormBuilder::BatchNormBuilder(OpBuilder &b, BatchNormOpInterface op)
     : b(b), op(op), loc(op.getLoc()), dataShape(op.getDataShape()),
       type(op.getAccumulatorType()) {
   for (int64_t dim : op.getFeatureDims())

@@ -76,7 +76,7 @@ struct GenericInputs {
 ///         dims.
 class BatchNormBuilder {
 public:
-  BatchNormBuilder(OpBuilder &b, GradientOpInterface op);
+  BatchNormBuilder(OpBuilder &b, BatchNormOpInterface op);
 
   /// True if it is known that a channel has no elements.
   bool isCountZero();
@@ -125,7 +125,7 @@ protected:
   Value invStdOf(const Arithmetic &math, Value statistic);
 
   OpBuilder &b;
-  GradientOpInterface op;
+  BatchNormOpInterface op;
   Location loc;
   SmallVector<int64_t> dataShape, channelShape;
   FloatType type; // of arithmetic
