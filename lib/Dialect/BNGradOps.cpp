@@ -195,7 +195,7 @@ static LogicalResult verifyStatistic(EmitErrorFn emitError,
   return success();
 }
 
-/// (C5) of an op with a statistic, (C4) of training.
+/// (C4) of training, (C5) of an op with a statistic.
 static LogicalResult verifyEpsilon(EmitErrorFn emitError, const Operands &op) {
   if (!std::isfinite(op.epsilon) || op.epsilon < 0)
     return emitError() << "expected epsilon to be finite and at least 0, got "
