@@ -70,16 +70,17 @@ Value ForwardBuilder::buildFirst(const ElementCount &count) {
   Value input = getOperand(Role::Input);
   auto buildElement = [&](const Arithmetic &math, ValueRange) {
     OpBuilder &nested = math.b;
+    // An index is that of the generic whose body has it.
     SmallVector<Value> indices(dataShape.size(),
                                arith::ConstantIndexOp::create(nested, loc, 0));
     for (auto [i, dim] : llvm::enumerate(op.getFeatureDims()))
       indices[dim] = linalg::IndexOp::create(nested, loc, i);
     auto read = [&](OpBuilder &builder) -> Value {
-      Value element = tensor::ExtractOp::create(builder, loc, input, indices);
-      Arithmetic math{builder, loc, type};
-      element = math.extend(element);
-      return math.selectUnlessNaN(math.sub(element, element), element,
-                                  math.constant(0.0));
+      Arithmetic inner{builder, loc, type};
+      Value element =
+          inner.extend(tensor::ExtractOp::create(builder, loc, input, indices));
+      return inner.selectUnlessNaN(inner.sub(element, element), element,
+                                   inner.constant(0.0));
     };
     if (count.known)
       return SmallVector<Value>{read(nested)};
@@ -114,7 +115,7 @@ Value ForwardBuilder::buildMean(Value first, const ElementCount &count,
 
 TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   TrainingValues values;
-  if (!request.output && !request.mean && !request.needsMoments())
+  if (!request.mean && !request.needsMoments())
     return values;
   ElementCount count = countOfInput();
   if (!request.needsMoments()) {
