@@ -103,7 +103,7 @@ def case_index(random):
 def case_reinterpret(random):
     source, dest = Buffer([random.integers(1, 5), 3], random), Buffer([], random)
     offset, count, stride, i = (small(random) for _ in range(4))
-    valid = count > i >= 0
+    valid = 2**56 >= count > i >= 0
     if valid:
         ends = offset, offset + (count - 1) * stride
         valid = min(ends) >= 0 and max(ends) < source.array.size
@@ -213,6 +213,61 @@ def case_wrapped(random):
     i = small(random)
     index = (max(i, 0) * (2**61 + 1) + 2**63) % 2**64 - 2**63
     return Case([source, dest, i], 0 <= index < source.array.size)
+
+
+def case_element(random):
+    """An index of one array, where no array changes."""
+    source, dest = Buffer([random.integers(0, 6)], random), Buffer([1], random)
+    i = small(random)
+    return Case([source, dest, i], 0 <= i < source.array.size)
+
+
+def case_store(random):
+    """An index at which 1.0 is stored."""
+    dest = Buffer([random.integers(0, 6)], random)
+    i = small(random)
+    return Case([dest, i], 0 <= i < dest.array.size)
+
+
+def case_store_in(random, size):
+    dest = Buffer([size], random)
+    i = small(random)
+    return Case([dest, i], 0 <= i < size)
+
+
+def case_store_of(random, index):
+    """As case_store, at an index that the program computes."""
+    dest, i = case_store(random).arguments
+    return Case([dest, i], 0 <= index(i) < dest.array.size)
+
+
+def store_one(arguments):
+    dest, i = arguments
+    expected = dest.array.copy()
+    expected[i] = 1
+    return [expected]
+
+
+def case_broadcast(random):
+    """Arrays with strides of 0, whose number of elements may wrap."""
+    source, dest = Buffer([1, 1, 1], random), Buffer([1], random)
+    sizes = [int(random.choice([1, 2, 3, 2**31, 2**32, 2**33, 3 * 2**32])) for _ in range(3)]
+    source.descriptor[3:9] = sizes + [0, 0, 0]
+    i = small(random)
+    # A call that is valid has to end.
+    if max(sizes) > 3:
+        i = -1
+    return Case([source, dest, i], 0 <= i < int(np.prod(sizes, dtype=object)))
+
+
+def case_new(random):
+    """New memory of two sizes, of which each element is 1.0."""
+    dest = Buffer([1], random)
+    sizes = [int(random.integers(0, 6)) for _ in range(2)]
+    if random.random() < 0.4:
+        sizes = list(((2**33, 2**31), (2**60, 2**60), (4, 2**62), (-1, 3), (5, -2**62))[random.integers(5)])
+    i, k = small(random), small(random)
+    return Case([dest, *sizes, i, k], max(sizes) <= 5 and 0 <= i < sizes[0] and 0 <= k < sizes[1])
 
 
 TEMPLATES = [
@@ -416,6 +471,131 @@ func.func @NAME(%a: memref<4xf32>, %index: memref<1xi64>, %b: memref<1xf32>) {
   memref.store %x, %b[%c0] : memref<1xf32>
   return
 }""", case_written_index),
+    Template("cloned", """
+func.func @NAME(%a: memref<?xf32>, %b: memref<1xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %q = bufferization.clone %a : memref<?xf32> to memref<?xf32>
+  memref.store %one, %q[%i] : memref<?xf32>
+  %x = memref.load %q[%i] : memref<?xf32>
+  memref.store %x, %b[%c0] : memref<1xf32>
+  return
+}""", case_element, lambda a: [a[0].array, np.ones(1)]),
+    Template("yielded_atomic", """
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %r = scf.parallel (%k) = (%c0) to (%c1) step (%c1) init (%one) -> f32 {
+    %x = memref.atomic_rmw assign %one, %a[%i] : (f32, memref<?xf32>) -> f32
+    scf.reduce(%x : f32) {
+    ^bb0(%y: f32, %z: f32):
+      scf.reduce.return %y : f32
+    }
+  }
+  return
+}""", case_store, store_one),
+    Template("tensor_atomic", """
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  %one = arith.constant 1.0 : f32
+  %m = memref.alloc() : memref<1xf32>
+  %e = tensor.empty() : tensor<1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>], iterator_types = ["parallel"]} outs(%e : tensor<1xf32>) {
+  ^bb0(%z: f32):
+    %x = memref.atomic_rmw assign %one, %a[%i] : (f32, memref<?xf32>) -> f32
+    linalg.yield %x : f32
+  } -> tensor<1xf32>
+  bufferization.materialize_in_destination %r in restrict writable %m : (tensor<1xf32>, memref<1xf32>) -> ()
+  return
+}""", case_store, store_one),
+    Template("call", """
+func.func private @store_NAME(%a: memref<?xf32>, %i: index) attributes {no_inline, passthrough = ["willreturn"]} {
+  %one = arith.constant 1.0 : f32
+  memref.store %one, %a[%i] : memref<?xf32>
+  return
+}
+func.func @NAME(%a: memref<?xf32> {llvm.readonly}, %i: index {llvm.range = #llvm.constant_range<i64, 0, 2>}) {
+  func.call @store_NAME(%a, %i) : (memref<?xf32>, index) -> ()
+  return
+}""", case_store, store_one),
+    Template("call_of_blocks", """
+func.func private @branch_NAME(%a: memref<?xf32>, %i: index) {
+  %c3 = arith.constant 3 : index
+  %one = arith.constant 1.0 : f32
+  %c = arith.cmpi slt, %i, %c3 : index
+  cf.cond_br %c, ^less, ^more
+^less:
+  memref.store %one, %a[%i] : memref<?xf32>
+  return
+^more:
+  memref.store %one, %a[%i] : memref<?xf32>
+  return
+}
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  scf.execute_region {
+    func.call @branch_NAME(%a, %i) : (memref<?xf32>, index) -> ()
+    scf.yield
+  }
+  return
+}""", case_store, store_one),
+    Template("lanes", """
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  %one = arith.constant 1.0 : f32
+  %p = ub.poison : vector<2xindex>
+  %v = vector.insert %i, %p[0] : index into vector<2xindex>
+  %w = vector.shuffle %v, %p [-1, 3] : vector<2xindex>, vector<2xindex>
+  %k = vector.extract %w[0] : index from vector<2xindex>
+  memref.store %one, %a[%k] : memref<?xf32>
+  return
+}""", case_store, store_one),
+    Template("positions", """
+func.func @NAME(%b: memref<4xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %v = vector.load %b[%c0] : memref<4xf32>, vector<4xf32>
+  %w = vector.insert %one, %v[%i] : f32 into vector<4xf32>
+  vector.store %w, %b[%c0] : memref<4xf32>, vector<4xf32>
+  return
+}""", lambda random: case_store_in(random, 4), store_one),
+    Template("unranked", """
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %u = memref.cast %a : memref<?xf32> to memref<*xf32>
+  %r = memref.reinterpret_cast %u to offset: [%i], sizes: [1], strides: [1]
+      : memref<*xf32> to memref<1xf32, strided<[1], offset: ?>>
+  memref.store %one, %r[%c0] : memref<1xf32, strided<[1], offset: ?>>
+  return
+}""", case_store, store_one),
+    Template("broadcast", """
+!broadcast = memref<?x?x?xf32, strided<[?, ?, ?]>>
+func.func @NAME(%a: !broadcast, %b: memref<1xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %t = bufferization.to_tensor %a restrict : !broadcast to tensor<?x?x?xf32>
+  %s = arith.addf %t, %t : tensor<?x?x?xf32>
+  %f = tensor.collapse_shape %s [[0, 1, 2]] : tensor<?x?x?xf32> into tensor<?xf32>
+  %x = tensor.extract %f[%i] : tensor<?xf32>
+  memref.store %x, %b[%c0] : memref<1xf32>
+  return
+}""", case_broadcast, lambda a: [None, 2 * a[0].array.reshape(1)]),
+    Template("allocated", """
+func.func @NAME(%b: memref<1xf32>, %n: index, %m: index, %i: index, %k: index) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %e = memref.alloca(%n, %m) : memref<?x?xf32>
+  memref.store %one, %e[%i, %k] : memref<?x?xf32>
+  %x = memref.load %e[%i, %k] : memref<?x?xf32>
+  memref.store %x, %b[%c0] : memref<1xf32>
+  return
+}""", case_new, lambda a: [np.ones(1)]),
+    Template("composed", """
+func.func @NAME(%a: memref<?xf32>, %i: index) {
+  %one = arith.constant 1.0 : f32
+  %x = affine.linearize_index disjoint [%i, %i] by (8, 8) : index
+  %y:2 = affine.delinearize_index %x into (8, 8) : index, index
+  affine.store %one, %a[%y#1] : memref<?xf32>
+  return
+}""", lambda random: case_store_of(random, lambda i: i % 8), lambda a: store_one([a[0], a[1] % 8])),
 ]
 
 

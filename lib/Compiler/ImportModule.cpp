@@ -9,10 +9,14 @@
 #include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/InitAll.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
+#include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -58,19 +62,39 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
 
 /// Reports an op that nothing lowers as it is meant.
 static LogicalResult verifyOp(Operation *op) {
-  // Its lowering calls a library of MLIR's, which nothing is linked with.
-  bool prints = isa<vector::PrintOp>(op);
-  if (!op->isRegistered() || prints)
+  auto report = [&](const Twine &expected) {
     return emitError(op->getLoc())
-           << "expected "
-           << (prints ? "no op that prints" : "an op of a registered dialect")
-           << ", got '" << op->getName() << "'";
+           << "expected " << expected << ", got '" << op->getName() << "'";
+  };
+  if (!op->isRegistered())
+    return report("an op of a registered dialect");
+  // Its lowering calls a library of MLIR's, which nothing is linked with.
+  if (isa<vector::PrintOp>(op))
+    return report("no op that prints");
+  if (isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op))
+    return report("an op that MLIR knows the effects of");
+  // What no pass defines.
+  if (isa<ub::PoisonOp>(op))
+    return report("poison of a number or a vector");
   // Upstream folds loads from the buffer to elements of the tensor.
   auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op);
   if (toBuffer && !toBuffer.getReadOnly() && isWritten(toBuffer.getBuffer()))
     return toBuffer.emitOpError(
         "expected the buffer of a tensor to be read only, got one that may be "
-        "written to: use an allocation or a memref argument");
+        "written to: use memref.alloc or a memref argument");
+  return success();
+}
+
+/// Reports what a call or an address of a function stands for.
+static LogicalResult verifyInlined(Operation *op) {
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return op->emitError("expected a call that can be inlined in '")
+           << op->getParentOp()->getName() << "', got one of @"
+           << call.getCallee();
+  if (isa<func::CallIndirectOp, func::ConstantOp>(op))
+    return op->emitError(
+               "expected calls of functions that are known by name, got '")
+           << op->getName() << "'";
   return success();
 }
 
@@ -87,7 +111,23 @@ static LogicalResult verifyFunctions(ModuleOp module) {
     if (failed(verifyNoRecursion(function, module, active, done)))
       return failure();
   }
-  return success();
+  WalkResult result = module.walk(
+      [](Operation *op) -> WalkResult { return verifyInlined(op); });
+  return failure(result.wasInterrupted());
+}
+
+/// Whether a call remains of a function with several blocks, which cannot be
+/// inlined where a region has one.
+static bool hasCallsOfBlocks(ModuleOp module) {
+  SymbolTableCollection symbols;
+  WalkResult result = module.walk([&](func::CallOp op) {
+    auto callee =
+        symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+    return callee && callee.getBody().getBlocks().size() > 1
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return result.wasInterrupted();
 }
 
 LogicalResult mlir::bngrad::importModule(ModuleOp module,
@@ -100,12 +140,18 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module,
   if (options.reassociateSums)
     pm.addNestedPass<func::FuncOp>(createBNGradReassociateSumsPass());
   addImportPasses(pm);
-  // Without the inliner's own canonicalization: a function is run, and checked,
-  // as it was written.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  addInlinePasses(pm);
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
     return failure();
+  if (hasCallsOfBlocks(module)) {
+    PassManager again(module.getContext());
+    again.addPass(createLiftControlFlowToSCFPass());
+    addInlinePasses(again);
+    again.addPass(createSymbolDCEPass());
+    if (failed(again.run(module)))
+      return failure();
+  }
   // An op is reported before those of its regions.
   WalkResult unknown = module.walk<WalkOrder::PreOrder>(
       [](Operation *op) -> WalkResult { return verifyOp(op); });

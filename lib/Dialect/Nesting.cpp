@@ -16,6 +16,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -169,6 +170,9 @@ size_t NestingScanner::find() {
   return StringRef::npos;
 }
 
+/// The option of upstream's transform-preload-library.
+static constexpr StringLiteral kLibraryPaths = "transform-library-paths=";
+
 /// What a scanner of text finds.
 static constexpr StringLiteral kTextKinds = "brackets, aliases and operators";
 
@@ -238,6 +242,34 @@ LogicalResult mlir::bngrad::verifyNesting(llvm::MemoryBufferRef buffer,
   Block block;
   (void)readBytecodeFile(buffer, &block, config);
   return failure(isTooDeep);
+}
+
+static LogicalResult verifyFile(StringRef path, MLIRContext *context) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> file =
+      llvm::MemoryBuffer::getFile(path);
+  return file ? mlir::bngrad::verifyNesting(**file, context) : success();
+}
+
+LogicalResult mlir::bngrad::verifyNestingOfLibraries(StringRef pipeline,
+                                                     MLIRContext *context) {
+  namespace fs = llvm::sys::fs;
+  while (!pipeline.empty()) {
+    pipeline = pipeline.split(kLibraryPaths).second;
+    // A list may be in braces.
+    StringRef list = pipeline.ltrim('{').take_until(
+        [](char c) { return c == ' ' || c == '}'; });
+    for (StringRef path : llvm::split(list, ',')) {
+      if (failed(verifyFile(path, context)))
+        return failure();
+      std::error_code error;
+      for (fs::directory_iterator entry(path, error), end;
+           !error && entry != end; entry.increment(error))
+        if (StringRef(entry->path()).ends_with(".mlir") &&
+            failed(verifyFile(entry->path(), context)))
+          return failure();
+    }
+  }
+  return success();
 }
 
 LogicalResult mlir::bngrad::verifyNesting(StringRef text, std::string &reason) {

@@ -4,6 +4,8 @@ bngrad.torch and bngrad.jax are for PyTorch and JAX. With the package
 bngrad-compiler, bngrad.compile compiles programs of MLIR.
 """
 
+import os as _os
+import threading as _threading
 from importlib import import_module as _import_module
 
 from bngrad._errors import (CompileError, CompilerNotFoundError, DeviceError,
@@ -29,6 +31,12 @@ __all__ = [
     "opt", "set_num_threads",
 ]
 
+# Held while a thread imports parts of the package that few programs need, so that a fork waits for it. Python's own
+# lock of a module would stay taken in the child.
+_import_lock = _threading.RLock()
+_os.register_at_fork(before=_import_lock.acquire, after_in_parent=_import_lock.release,
+                     after_in_child=_import_lock.release)
+
 # Few programs need these, and importing them takes longer than all others.
 _MODULES = {
     "bngrad._compile": ("Diagnostic", "Parameter", "Program", "compile", "opt"),
@@ -39,7 +47,8 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
         if name in names:
-            loaded = _import_module(module)
+            with _import_lock:
+                loaded = _import_module(module)
             globals().update((each, getattr(loaded, each)) for each in names)
             return globals()[name]
     raise AttributeError(f"module 'bngrad' has no attribute {name!r}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from bngrad import _import_lock
 from bngrad._errors import CompileError, CompilerNotFoundError, DeviceError, DtypeError, Error, ParameterError
 from bngrad._numpy import Program as Function
 from bngrad._numpy import __version__, check_cpu
@@ -44,12 +43,6 @@ class Parameter(NamedTuple):
         return f"{self.name}: {sizes}{self.dtype}"
 
 
-# Held while bngrad_compiler is imported, so that a fork does not copy the import's own lock while another thread has it.
-_import_lock = threading.RLock()
-os.register_at_fork(before=_import_lock.acquire, after_in_parent=_import_lock.release,
-                    after_in_child=_import_lock.release)
-
-
 def _find_compiler() -> Any:
     """Returns the module bngrad_compiler in the version of this package.
 
@@ -58,15 +51,16 @@ def _find_compiler() -> Any:
     try:
         with _import_lock:
             compiler = importlib.import_module("bngrad_compiler")
+            version = compiler.version()  # loads the library
     except ModuleNotFoundError as error:
         if error.name != "bngrad_compiler":
             raise
         raise CompilerNotFoundError(
             f"expected the package bngrad-compiler, got none: install its wheel of version {__version__}, which "
             "scripts/wheels.sh builds", "BNGRAD_COMPILER_NOT_FOUND") from None
-    if compiler.version() != __version__:
+    if version != __version__:
         raise CompilerNotFoundError(
-            f"expected bngrad-compiler {__version__}, the version of bngrad, got {compiler.version()}: install the wheel "
+            f"expected bngrad-compiler {__version__}, the version of bngrad, got {version}: install the wheel "
             "of that version", "BNGRAD_COMPILER_NOT_FOUND")
     check_cpu()
     return compiler

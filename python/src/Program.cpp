@@ -17,6 +17,7 @@
 
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 
 using namespace bngrad;
@@ -326,13 +327,17 @@ nb::object Program::call(const nb::args &arguments) const {
   frame.allocateResults(like);
   frame.verifyUnchanged(arguments);
   auto size = frame.call<size_t>(workspace, {});
-  std::unique_ptr<char[]> memory(size > 0 ? new char[size] : nullptr);
+  // Sizes that are wrong may need more than there is: they are reported first.
+  std::unique_ptr<char[]> memory(size > 0 ? new (std::nothrow) char[size]
+                                          : nullptr);
   char *memoryStart = memory.get();
   int32_t status;
   {
     Unlocked unlocked;
     status = frame.call<int32_t>(checked, {&memoryStart, &size, &threads});
   }
+  if (size > 0 && !memory && status == BNGRAD_NULL_POINTER)
+    throw std::bad_alloc();
   if (status != BNGRAD_SUCCESS)
     frame.call<int32_t>(diagnose,
                         {&memoryStart, &size, &threads, &textStart, &textSize});

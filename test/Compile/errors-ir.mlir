@@ -43,7 +43,7 @@
 // REDEFINE: %{message} = 2:3: expected no op that prints, got 'vector.print'
 // RUN: %{run}
 // REDEFINE: %{file} = written_buffer
-// REDEFINE: %{message} = 3:8: 'bufferization.to_buffer' op expected the buffer of a tensor to be read only, got one that may be written to: use an allocation or a memref argument
+// REDEFINE: %{message} = 3:8: 'bufferization.to_buffer' op expected the buffer of a tensor to be read only, got one that may be written to: use memref.alloc or a memref argument
 // RUN: %{run}
 // REDEFINE: %{file} = assert
 // REDEFINE: %{message} = 5:3: expected the condition of cf.assert to follow from the arguments, got one that depends on memory that the function writes

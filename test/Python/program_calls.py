@@ -93,7 +93,8 @@ func.func @ramp(%n: index) -> tensor<?xi64> {
 }""")
     assert program(5).tolist() == [0, 1, 2, 3, 4]
     assert program(np.int32(0)).shape == (0,)
-    for size, text in [(-1, "to be at least 0, got -1"), (2**62, "expected at most 2\\^47 bytes, got more")]:
+    for size, text in [(-1, "to be at least 0, got -1"), (2**62, "expected product of sizes to be at most 72057594037927936"),
+                       (2**55, "expected at most 2\\^47 bytes, got more")]:
         with pytest.raises(bngrad.ShapeError, match=text):
             program(size)
 
@@ -219,7 +220,7 @@ WRONG_PROGRAMS = [
     ("func.func @f() { return }", {"target": "cuda:sm_12"}, "target: "),
     ("func.func @f(%x: tensor<2xcomplex<f32>>) { return }", {}, "expected argument 0 of @f to be a ranked tensor"),
     ("func.func @f() { \"other.op\"() : () -> () return }", {}, "expected an op of a registered dialect"),
-    (DATA_DEPENDENT, {}, "expected sizes of results to follow from those of the arguments, got some that depend on"),
+    (DATA_DEPENDENT, {}, "expected size of dim 0 of result 0 to follow from the arguments, got one that depends on"),
 ]
 
 
@@ -427,7 +428,7 @@ func.func @f(%x: tensor<?xf32>) -> tensor<1xf32> {{
   %r = tensor.from_elements %v : tensor<1xf32>
   return %r : tensor<1xf32>
 }}""")
-    with pytest.raises(bngrad.ShapeError, match=r"^out-of-bounds access \(line 5\)$"):
+    with pytest.raises(bngrad.ShapeError, match=r"^expected index of dim 0 of tensor.extract to be at least 0, got -1 \(line 5\)$"):
         program(np.ones(4, np.float32))
 
 
@@ -510,7 +511,7 @@ func.func @f(%a: memref<?xf32>, %n: index) {{
     program(a, 3)
     assert a[0] == (3 if kind == "if" else 6)
     for n in (4, 1000, 1 << 30):
-        with pytest.raises(bngrad.ShapeError, match="out-of-bounds"):
+        with pytest.raises(bngrad.ShapeError, match="expected index of dim 0 of .* to be at"):
             program(a, n)
 
 
@@ -527,5 +528,5 @@ func.func @f(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
     x = np.arange(3, dtype=np.float32)
     assert program(x, 2).tolist() == [2, 0, 1, 2, 2]
     for n in (3, -1, 1 << 30):
-        with pytest.raises(bngrad.ShapeError, match="out-of-bounds"):
+        with pytest.raises(bngrad.ShapeError, match="expected index of dim 0 of .* to be at"):
             program(x, n)

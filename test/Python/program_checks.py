@@ -49,7 +49,7 @@ def test_flags_promise_nothing(name):
   %b = arith.maxsi %a, %zero : index
   {index}
   %v = memref.load %m[%i] : memref<?xf32>""")
-    with pytest.raises(bngrad.ShapeError, match="out-of-bounds access"):
+    with pytest.raises(bngrad.ShapeError, match="expected index of dim 0 of memref.load to be at"):
         call_load(program, ramp(4), value)
 
 
@@ -57,7 +57,7 @@ def test_an_affine_load_that_wraps():
     program = compile_load("%m: memref<?xf32>, %a: index", f"""
   %b = arith.maxsi %a, %zero : index
   %v = affine.load %m[symbol(%b) * {FACTOR}] : memref<?xf32>""")
-    with pytest.raises(bngrad.ShapeError, match="out-of-bounds access"):
+    with pytest.raises(bngrad.ShapeError, match="expected index of dim 0 of memref.load to be at"):
         call_load(program, ramp(4), 5)
     assert call_load(program, ramp(4), 0) == 0
 
@@ -248,6 +248,254 @@ def test_buffers_of_tensors_are_read():
   %b = bufferization.to_buffer %t : tensor<?xf32> to memref<?xf32>
   %v = memref.load %b[%zero] : memref<?xf32>""")
     assert call_load(program, ramp(4) + 1) == 1
+
+
+def wrap(number):
+    return (number + 2**63) % 2**64 - 2**63
+
+
+# Indices that programs compute from %i, where that is not %i.
+INDICES = {"composed": lambda i: wrap(i * 4) // 4, "delinearized": lambda i: wrap(i // 10 + i),
+           "zeros": lambda i: i - max(i, 0).bit_length()}
+# Programs that store 1.0 at %t[%i], or another index.
+STORE = "memref.store %one, %t[{}] : memref<?xf32>"
+PROMISES = {
+    "range": ("%i: index {llvm.range = #llvm.constant_range<i64, 0, 10>}", STORE.format("%i")),
+    "readonly": ("%i: index", STORE.format("%i")),
+    "composed": ("%i: index", """
+  %a = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
+  %b = affine.apply affine_map<(d0) -> (d0 floordiv 4)>(%a)
+  """ + STORE.format("%b")),
+    "delinearized": ("%i: index", """
+  %l = affine.linearize_index disjoint [%zero, %i] by (1, 10) : index
+  %d:2 = affine.delinearize_index %l into (1, 10) : index, index
+  %b = arith.addi %d#0, %i : index
+  """ + STORE.format("%b")),
+    "vector": ("%i: index", """
+  %v = vector.broadcast %i : index to vector<2xindex>
+  %w = vector.shuffle %v, %v [-1, 0] : vector<2xindex>, vector<2xindex>
+  %b = vector.extract %w[0] : index from vector<2xindex>
+  """ + STORE.format("%b")),
+    "insert": ("%i: index", """
+  %p = ub.poison : vector<2xindex>
+  %w = vector.insert %i, %p[1] : index into vector<2xindex>
+  %b = vector.extract %w[1] : index from vector<2xindex>
+  """ + STORE.format("%b")),
+    "zeros": ("%i: index", """
+  %x = arith.index_cast %i : index to i64
+  %y = arith.maxsi %x, %zero64 : i64
+  %z = "llvm.intr.ctlz"(%y) <{is_zero_poison = true}> : (i64) -> i64
+  %k = arith.index_cast %z : i64 to index
+  %s = arith.subi %k, %c64 : index
+  %b = arith.addi %s, %i : index
+  """ + STORE.format("%b")),
+    "clone": ("%i: index", """
+  %q = bufferization.clone %t : memref<?xf32> to memref<?xf32>
+  memref.store %one, %q[%i] : memref<?xf32>
+  %b = memref.load %q[%i] : memref<?xf32>
+  memref.store %b, %t[%i] : memref<?xf32>"""),
+    "atomic": ("%i: index", """
+  %q = scf.for %k = %zero to %c1 step %c1 iter_args(%n = %one) -> f32 {
+    %b = memref.atomic_rmw assign %n, %t[%i] : (f32, memref<?xf32>) -> f32
+    scf.yield %n : f32
+  }
+  memref.store %q, %t[%i] : memref<?xf32>"""),
+    "parallel": ("%i: index", """
+  %q = scf.parallel (%k) = (%zero) to (%c1) step (%c1) init (%one) -> f32 {
+    %b = memref.atomic_rmw assign %one, %t[%i] : (f32, memref<?xf32>) -> f32
+    scf.reduce(%b : f32) {
+    ^bb0(%x: f32, %y: f32):
+      scf.reduce.return %x : f32
+    }
+  }"""),
+    "tensor": ("%i: index", """
+  %e = tensor.empty() : tensor<1xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      outs(%e : tensor<1xf32>) {
+  ^bb0(%z: f32):
+    %b = memref.atomic_rmw assign %one, %t[%i] : (f32, memref<?xf32>) -> f32
+    linalg.yield %b : f32
+  } -> tensor<1xf32>
+  bufferization.materialize_in_destination %r in restrict writable %o : (tensor<1xf32>, memref<1xf32>) -> ()"""),
+    "call": ("%i: index", "func.call @g(%t, %i) : (memref<?xf32>, index) -> ()"),
+    "blocks": ("%i: index", """
+  scf.for %k = %zero to %c1 step %c1 {
+    func.call @h(%t, %i) : (memref<?xf32>, index) -> ()
+  }"""),
+}
+
+
+@pytest.mark.parametrize("name", PROMISES)
+def test_nothing_removes_a_check(name):
+    argument, body = PROMISES[name]
+    program = bngrad.compile(f"""
+func.func private @g(%t: memref<?xf32>, %i: index) attributes {{no_inline, passthrough = ["willreturn"]}} {{
+  %one = arith.constant 1.0 : f32
+  {STORE.format("%i")}
+  return
+}}
+func.func private @h(%t: memref<?xf32>, %i: index) {{
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0 : index
+  %c = arith.cmpi eq, %i, %zero : index
+  cf.cond_br %c, ^first, ^other
+^first:
+  memref.store %one, %t[%zero] : memref<?xf32>
+  return
+^other:
+  {STORE.format("%i")}
+  return
+}}
+func.func @f(%o: memref<1xf32>, %t: memref<?xf32>{" {llvm.readonly}" if name == "readonly" else ""}, {argument})
+    attributes {{llvm.memory_effects = #llvm.memory_effects<other = none, argMem = none, inaccessibleMem = none,
+                                                          errnoMem = none, targetMem0 = none, targetMem1 = none>}} {{
+  %zero = arith.constant 0 : index
+  %zero64 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant 1.0 : f32
+  {body}
+  return
+}}""")
+    memory = np.zeros(30, np.float32)
+    for i in (-3, 10, 2**62 + 1, 2**63 - 1, -2**63, 2**40, 0, 9):
+        index = INDICES.get(name, lambda i: i)(i)
+        if 0 <= index < 10:
+            program(ramp(1), memory[10:20], i)
+            assert memory.nonzero()[0].tolist() == [10 + index]
+            memory[:] = 0
+        else:
+            with pytest.raises(bngrad.ShapeError, match="expected index of dim 0 of memref"):
+                program(ramp(1), memory[10:20], i)
+            assert not memory.any()
+
+
+REFUSED = {
+    "a call of a pointer": ("""
+  %g = func.constant @g : (index) -> index
+  %h = func.constant @h : (index) -> index
+  %f = arith.select %c, %g, %h : (index) -> index
+  %j = func.call_indirect %f(%i) : (index) -> index""",
+                            "expected calls of functions that are known by name, got 'func.constant'"),
+    "an intrinsic": ("%j = llvm.call_intrinsic \"llvm.umax.i64\"(%x, %x) : (i64, i64) -> i64",
+                     "expected an op that MLIR knows the effects of, got 'llvm.call_intrinsic'"),
+    "assembly": ("%j = llvm.inline_asm \"\", \"=r,0\" %x : (i64) -> i64",
+                 "expected an op that MLIR knows the effects of, got 'llvm.inline_asm'"),
+    "poison memory": ("%j = ub.poison : memref<4xf32>", "expected poison of a number or a vector, got 'ub.poison'"),
+    "an unranked cast": ("""
+  %q = memref.alloc() : memref<4xf32>
+  %p = memref.cast %q : memref<4xf32> to memref<*xf32>
+  %u = memref.cast %t : memref<?xf32> to memref<*xf32>
+  %w = arith.select %c, %p, %u : memref<*xf32>
+  %j = memref.reinterpret_cast %w to offset: [%i], sizes: [1], strides: [1]
+      : memref<*xf32> to memref<1xf32, strided<[1], offset: ?>>
+  memref.store %one, %j[%zero] : memref<1xf32, strided<[1], offset: ?>>""",
+                         "expected source to be a buffer of known rank, got 'memref"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_checked_is_refused(name):
+    body, message = REFUSED[name]
+    with pytest.raises(bngrad.CompileError, match=message):
+        bngrad.compile(f"""
+func.func private @g(%i: index) -> index {{
+  return %i : index
+}}
+func.func private @h(%i: index) -> index {{
+  return %i : index
+}}
+func.func @f(%t: memref<?xf32>, %i: index, %c: i1) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %x = arith.index_cast %i : index to i64
+  {body}
+  return
+}}""")
+
+
+def test_sizes_of_results_are_known_before():
+    with pytest.raises(bngrad.CompileError, match="expected size of dim 0 of result 1 to follow from the arguments, got "
+                                                  "one that depends on memory that the function writes"):
+        bngrad.compile("""
+func.func @f(%x: tensor<?xf32>, %k: memref<1xindex>, %n: index) -> (tensor<?xf32>, tensor<?x4xf32>) {
+  %zero = arith.constant 0 : index
+  memref.store %n, %k[%zero] : memref<1xindex>
+  %l = memref.load %k[%zero] : memref<1xindex>
+  %s = tensor.empty(%l) : tensor<?x4xf32>
+  return %x, %s : tensor<?xf32>, tensor<?x4xf32>
+}""")
+
+
+def test_a_cast_of_an_unranked_buffer():
+    program = compile_load("%m: memref<?xf32>, %i: index", """
+  %u = memref.cast %m : memref<?xf32> to memref<*xf32>
+  %s = memref.reinterpret_cast %u to offset: [%i], sizes: [1], strides: [1]
+      : memref<*xf32> to memref<1xf32, strided<[1], offset: ?>>
+  %v = memref.load %s[%zero] : memref<1xf32, strided<[1], offset: ?>>""")
+    assert call_load(program, ramp(4), 3) == 3
+    for i in (-1, 4, 2**60):
+        with pytest.raises(bngrad.ShapeError, match="expected (first|last) element of the cast"):
+            call_load(program, ramp(4), i)
+
+
+def test_sizes_whose_product_wraps():
+    """All strides are 0, so that the memory is there."""
+    program = bngrad.compile("""
+!s = memref<?xf32, strided<[?]>>
+func.func @f(%m: !s, %n: !s) -> tensor<?x?xf32> {
+  %zero = arith.constant 0 : index
+  %a = bufferization.to_tensor %m restrict : !s to tensor<?xf32>
+  %b = bufferization.to_tensor %n restrict : !s to tensor<?xf32>
+  %rows = tensor.dim %a, %zero : tensor<?xf32>
+  %columns = tensor.dim %b, %zero : tensor<?xf32>
+  %e = tensor.empty(%rows, %columns) : tensor<?x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>,
+                                        affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}""")
+    view = np.lib.stride_tricks.as_strided
+    assert program(view(ramp(1) + 1, (2,), (0,)), ramp(3)).tolist() == [[1, 2, 3]] * 2
+    with pytest.raises(bngrad.ShapeError, match="expected product of sizes to be at most 72057594037927936, got"):
+        program(view(ramp(1), (2**32 + 1,), (0,)), view(ramp(1), (2**32,), (0,)))
+
+
+@pytest.mark.parametrize("op", ["tensor.empty(%n, %m) : tensor<?x?xf32>", "memref.alloca(%n, %m) : memref<?x?xf32>",
+                                "memref.alloc(%n, %m) : memref<?x?xf32>"])
+def test_new_memory_whose_size_wraps(op):
+    if "tensor" in op:
+        use = """%b = tensor.insert %c into %a[%i, %i] : tensor<?x?xf32>
+  %v = tensor.extract %b[%i, %i] : tensor<?x?xf32>"""
+    else:
+        use = """memref.store %c, %a[%i, %i] : memref<?x?xf32>
+  %v = memref.load %a[%i, %i] : memref<?x?xf32>"""
+    program = compile_load("%n: index, %m: index, %i: index", f"""
+  %c = arith.constant 3.0 : f32
+  %a = {op}
+  {use}""")
+    assert call_load(program, 2, 3, 1) == 3
+    for n, m in [(2**33, 2**31), (2**60, 2**60), (2**62, 4)]:
+        with pytest.raises(bngrad.ShapeError, match="expected product of sizes to be at most 72057594037927936, got"):
+            call_load(program, n, m, 3)
+
+
+@pytest.mark.parametrize("op, text", [("extract", "%v = vector.extract %w[%i] : f32 from vector<4xf32>"),
+                                      ("insert", "%q = vector.insert %c, %w[%i] : f32 into vector<4xf32>\n"
+                                                 "%v = vector.extract %q[0] : f32 from vector<4xf32>")])
+def test_positions_in_vectors(op, text):
+    program = compile_load("%m: memref<4xf32>, %i: index", f"""
+  %c = arith.constant 8.0 : f32
+  %w = vector.load %m[%zero] : memref<4xf32>, vector<4xf32>
+  {text}""")
+    assert call_load(program, ramp(4), 3) == (3 if op == "extract" else 0)
+    for i, limit in ((-1, "least 0"), (4, "most 3"), (2**40, "most 3")):
+        with pytest.raises(bngrad.ShapeError, match=f"expected position 0 of vector.{op} to be at {limit}, got {i}"):
+            call_load(program, ramp(4), i)
 
 
 def test_bytes_of_booleans():

@@ -138,7 +138,51 @@ os._exit(0)
     assert (result.returncode, result.stdout, result.stderr) == (0, "10\n", "")
 
 
-def test_fork_while_another_thread_imports_the_compiler():
+def make_gradients(count):
+    """A program that takes long to compile."""
+    ops = "".join(f"""
+  %g{i}, %s{i}, %o{i} = bngrad.batch_norm_backward grad_output(%g{i - 1} : tensor<?x?xf32>) input(%x : tensor<?x?xf32>)
+      mean(%m : tensor<?xf32>) inv_std(%m : tensor<?xf32>) : tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>"""
+                  for i in range(1, count + 1))
+    return f"""
+func.func @gradients(%g0: tensor<?x?xf32>, %x: tensor<?x?xf32>, %m: tensor<?xf32>) -> tensor<?x?xf32> {{{ops}
+  return %g{count} : tensor<?x?xf32>
+}}"""
+
+
+def test_fork_waits_for_a_compilation():
+    program = f"""
+import bngrad, os, threading, time
+
+def measure(function):
+    start = time.monotonic()
+    function()
+    return time.monotonic() - start
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+bngrad.compile({DOUBLE!r})
+seconds = measure(lambda: bngrad.compile({make_gradients(4)!r}))
+alone = measure(fork)
+thread = threading.Thread(target=bngrad.compile, args=({make_gradients(4)!r},))
+thread.start()
+time.sleep(seconds / 4)
+waited = measure(fork)
+thread.join()
+print(waited > alone + seconds / 4 or (seconds, alone, waited))
+"""
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=300)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.parametrize("module, use", [("bngrad._compile", f"bngrad.compile({DOUBLE!r})"),
+                                         ("bngrad._explain", "bngrad.explain"),
+                                         ("bngrad_compiler", f"bngrad.compile({DOUBLE!r})")])
+def test_fork_while_another_thread_imports(module, use):
     program = f"""
 import bngrad, os, signal, sys, threading, time
 
@@ -146,18 +190,18 @@ begun = threading.Event()
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "bngrad_compiler" and not begun.is_set():
+        if name == {module!r} and not begun.is_set():
             begun.set()
             time.sleep(1)
 
 sys.meta_path.insert(0, Slow())
-thread = threading.Thread(target=bngrad.compile, args=({DOUBLE!r},))
+thread = threading.Thread(target=lambda: {use})
 thread.start()
 begun.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    bngrad.compile({DOUBLE!r})
+    {use}
     os._exit(0)
 print(os.waitpid(child, 0)[1], flush=True)
 thread.join()
@@ -281,6 +325,14 @@ def test_deep_nesting(text):
         with pytest.raises(bngrad.CompileError, match="expected brackets, aliases and operators to be nested at most "
                                                       "256 deep, got more"):
             function(text)
+
+
+def test_deep_libraries(tmp_path):
+    (tmp_path / "deep.mlir").write_text("module {" * 4000 + "}" * 4000)
+    option = f"transform-preload-library{{transform-library-paths={tmp_path}}}"
+    for passes in (f"builtin.module({option})", [f"--transform-preload-library=transform-library-paths={tmp_path}"]):
+        with pytest.raises(bngrad.CompileError, match="deep.mlir:1:2056: .* nested at most 256 deep"):
+            bngrad.opt("module {}", passes)
 
 
 @pytest.mark.parametrize("kind", deep_bytecode.KINDS)

@@ -1,4 +1,4 @@
-"""Runs each tool on bytecode of every kind, and on options, that are nested deeply.
+"""Runs each tool on bytecode of every kind, on options, and on files that MLIR reads, that are nested deeply.
 
 Usage: nesting.py FOLDER
 """
@@ -57,3 +57,53 @@ for command, name in [(("bngrad-opt", "--pass-pipeline=" + "builtin.module(" * 5
     assert result.returncode == 1 and result.stderr == (
         f"{command[0]}: error: {name}: expected brackets, aliases and operators to be nested at most {LIMIT} deep, got "
         "more\n"), (name, result.stderr[:300])
+
+
+def nest(depth: int) -> str:
+    return "builtin.module(" * depth + "canonicalize" + ")" * depth
+
+
+def write(name: str, content: str) -> Path:
+    file = folder / name
+    file.write_text(content)
+    return file
+
+
+def reproduce(depth: int) -> str:
+    """A module with a pipeline, as --mlir-generate-reproducer prints it."""
+    return f'''module {{}}
+{{-#
+  external_resources: {{
+    mlir_reproducer: {{
+      pipeline: "{nest(depth)}",
+      disable_threading: true,
+      verify_each: true
+    }}
+  }}
+#-}}
+'''
+
+
+# Files that MLIR reads beside the input, and the pipeline of a reproducer.
+deep = write("deep.mlir", "module {" * 5000 + "}" * 5000)
+flat = write("flat.mlir", "module attributes {transform.with_named_sequence} {}")
+libraries = folder / "libraries"
+libraries.mkdir(exist_ok=True)
+(libraries / "deep.mlir").write_text(deep.read_text())
+preload = "--transform-preload-library=transform-library-paths="
+for name, options in [
+        ("pipeline of the reproducer", ["--run-reproducer", write("reproducer.mlir", reproduce(5000))]),
+        ("pipeline of the reproducer", ["--run-reproducer", "--split-input-file",
+                                        write("split.mlir", "module {}\n// -----\n" + reproduce(5000))]),
+        ("--pass-pipeline", ["@" + str(write("arguments", f"--pass-pipeline='{nest(5000)}'")), text]),
+        (f"{deep}:1:2056", [f"--irdl-file={deep}", text]),
+        (f"{deep}:1:2056", [f"{preload}{flat},{deep}", text]),
+        (f"{libraries / 'deep.mlir'}:1:2056", [preload + str(libraries), text])]:
+    result = subprocess.run(["bngrad-opt", *options], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1 and result.stderr == (
+        f"bngrad-opt: error: {name}: expected brackets, aliases and operators to be nested at most {LIMIT} deep, got "
+        "more\n"), (name, result.stderr[:300])
+for options in [["--run-reproducer", write("reproducer.mlir", reproduce(1))], [f"--irdl-file={flat}", text],
+                ["@" + str(write("arguments", "--canonicalize")), text], [preload + str(flat), text]]:
+    result = subprocess.run(["bngrad-opt", *options], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, (options, result.stderr[:300])

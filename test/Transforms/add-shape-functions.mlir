@@ -52,25 +52,6 @@ func.func @writes(%a: memref<?xf32> loc("destination"), %b: memref<?xf32>) {
 
 // -----
 
-// A size that depends on memory that the function writes is not known.
-// CHECK-LABEL: func.func @data(
-// CHECK-NOT:     bngrad.shapes
-// CHECK-NOT:   @data.shapes
-func.func @data(%a: memref<?xindex>) -> tensor<?xf32> {
-  %c0 = arith.constant 0 : index
-  %c7 = arith.constant 7 : index
-  memref.store %c7, %a[%c0] : memref<?xindex>
-  %n = memref.load %a[%c0] : memref<?xindex>
-  %0 = tensor.generate %n {
-  ^bb0(%i: index):
-    %x = arith.constant 1.0 : f32
-    tensor.yield %x : f32
-  } : tensor<?xf32>
-  return %0 : tensor<?xf32>
-}
-
-// -----
-
 // Upstream does not check element-wise ops on tensors. Static sizes are the
 // verifier's.
 // CHECK-LABEL: func.func @elementwise(
@@ -112,7 +93,8 @@ func.func @partly(%read: memref<?xindex>, %written: memref<?xindex>, %a: memref<
 
 // The limit continues the message, as the size of another operand does.
 // CHECK-LABEL: func.func @sized(
-// CHECK-SAME:    bngrad.size_errors = ["expected dynamic size 0 to be at least %lld, got %lld (line {{[0-9]+}})"]
+// CHECK-SAME:    bngrad.size_errors = ["expected dynamic size 0 to be at least %lld, got %lld (line {{[0-9]+}})",
+// CHECK-SAME:                        "expected product of sizes to be at most %lld, got %lld (line {{[0-9]+}})"]
 func.func @sized(%n: index) -> tensor<?xf32> {
   %0 = tensor.generate %n {
   ^bb0(%i: index):
@@ -124,19 +106,27 @@ func.func @sized(%n: index) -> tensor<?xf32> {
 
 // -----
 
-// Poison numbers are defined, so that their checks are.
-// CHECK-LABEL: func.func @poison(
-// CHECK-NEXT:    ub.poison : f32
-// CHECK-NEXT:    %[[ONES:.+]] = arith.constant -1 : index
-// CHECK-NEXT:    memref.load %{{.+}}[%[[ONES]]]
-// CHECK-LABEL: func.func private @poison.shapes(
-// CHECK-NOT:     ub.poison
+// What writes is removed, whatever uses its result.
+// CHECK-LABEL: func.func private @written_results.shapes(
+// CHECK:         memref.dim %[[A:.+]], %
 // CHECK:         call @bngrad.size_error(
-func.func @poison(%m: memref<?xf32>, %o: memref<f32>) {
-  %number = ub.poison : f32
-  %i = ub.poison : index
-  %v = memref.load %m[%i] : memref<?xf32>
-  %sum = arith.addf %v, %number : f32
-  memref.store %sum, %o[] : memref<f32>
+// CHECK-NOT:     bufferization.clone
+// CHECK-NOT:     atomic
+// CHECK-NOT:     memref.store
+// CHECK:         return
+func.func @written_results(%a: memref<?xf32>, %i: index, %c: i1) {
+  %zero = arith.constant 0.0 : f32
+  %q = bufferization.clone %a : memref<?xf32> to memref<?xf32>
+  memref.store %zero, %q[%i] : memref<?xf32>
+  %r = scf.if %c -> f32 {
+    %x = memref.generic_atomic_rmw %q[%i] : memref<?xf32> {
+    ^bb0(%v: f32):
+      memref.atomic_yield %v : f32
+    }
+    scf.yield %x : f32
+  } else {
+    scf.yield %zero : f32
+  }
+  memref.store %r, %a[%i] : memref<?xf32>
   return
 }

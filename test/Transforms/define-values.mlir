@@ -92,6 +92,27 @@ llvm.func @poison() -> !llvm.struct<(i64)> {
   llvm.return %2 : !llvm.struct<(i64)>
 }
 
+// CHECK-LABEL: llvm.func @lanes(
+// CHECK:         llvm.mlir.zero : vector<2xi64>
+// CHECK-NOT:     poison
+llvm.func @lanes(%x: i64) -> vector<2xi64> {
+  %c0 = llvm.mlir.constant(0 : i64) : i64
+  %0 = llvm.mlir.poison : vector<2xi64>
+  %1 = llvm.insertelement %x, %0[%c0 : i64] : vector<2xi64>
+  llvm.return %1 : vector<2xi64>
+}
+
+// CHECK-LABEL: llvm.func @intrinsics(
+// CHECK-NEXT:    "llvm.intr.ctlz"(%{{.+}}) <{is_zero_poison = false}>
+// CHECK-NEXT:    "llvm.intr.cttz"(%{{.+}}) <{is_zero_poison = false}>
+// CHECK-NEXT:    "llvm.intr.abs"(%{{.+}}) <{is_int_min_poison = false}>
+llvm.func @intrinsics(%x: i64) -> i64 {
+  %0 = "llvm.intr.ctlz"(%x) <{is_zero_poison = true}> : (i64) -> i64
+  %1 = "llvm.intr.cttz"(%0) <{is_zero_poison = true}> : (i64) -> i64
+  %2 = "llvm.intr.abs"(%1) <{is_int_min_poison = true}> : (i64) -> i64
+  llvm.return %2 : i64
+}
+
 gpu.module @kernels {
   // CHECK-LABEL: llvm.func @kernel(
   // CHECK-NEXT:    llvm.mul %{{.+}}, %{{.+}} : i64

@@ -1,4 +1,5 @@
-// RUN: bngrad-opt %s --split-input-file --bngrad-drop-annotations --verify-diagnostics | FileCheck %s
+// RUN: bngrad-opt %s --split-input-file --allow-unregistered-dialect --bngrad-drop-annotations --verify-diagnostics | \
+// RUN:   FileCheck %s
 
 // Values that are replicated on the devices of a mesh, and axes of one device.
 
@@ -125,6 +126,204 @@ func.func @other_types(%x: tensor<8xf32>) -> tensor<8xf32> {
     "sdy.return"(%x) : (tensor<8xf32>) -> ()
   }) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Spaces, escapes, and names that look like other parts of the grammar.
+
+// CHECK-LABEL: func.func @names(
+// CHECK-SAME: %{{[^:]+}}: tensor<8x4xf32>) -> tensor<8x4xf32> {
+"sdy.mesh"() <{mesh = #sdy.mesh< ["a>b"=1, "replicated={"=1,"\22]"=1, "@x"=2] , device_ids = [1, 0]>, sym_name = "m\22>"}> : () -> ()
+func.func @names(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@"m\22>", [ {"a>b" , "\"]", ?}p1, {"replicated={"}] , replicated = {"@x"}>})
+    -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<mesh<["a>b"=1, "c"=2]>, [{"a>b"}, {}], replicated={"c"}>}) {
+  return %x : tensor<8x4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{over the 2 devices of axis 'c'}}
+func.func @quoted_bracket(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a>b"=1, "c"=2]>, [{"c"}]>}) {
+  return
+}
+
+// -----
+
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=8]>, sym_name = "mesh"}> : () -> ()
+// expected-error @+1 {{over 2 of the 8 devices of axis 'x'}}
+func.func @part(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}], replicated={"x":(1)4}, unreduced=max{"x":(4)2}>}) {
+  return
+}
+
+// -----
+
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=8]>, sym_name = "mesh"}> : () -> ()
+// expected-error @+1 {{expected a part of the 8 devices of axis 'x' before this in sharding #sdy.sharding<@mesh, [{"x":(2)8}]>, got '}]>'}}
+func.func @no_part(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(2)8}]>}) {
+  return
+}
+
+// -----
+
+// Attributes of other ops; debugging information and rules name no devices.
+
+// CHECK-LABEL: func.func @debug(
+// CHECK-NEXT: "some.op"() : () -> ()
+// CHECK-NEXT: return
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=1, "y"=4]>, sym_name = "mesh"}> : () -> ()
+"sdy.mesh"() <{mesh = #sdy.mesh<[], device_ids=[3]>, sym_name = "maximal"}> : () -> ()
+func.func @debug() {
+  "some.op"() {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>, #sdy.sharding<@maximal, []>]>,
+               sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) {i=8, j=8} reduction={j}, custom>,
+               sdy.sharding_origins = {y = "input: 0"},
+               sdy.propagation_edges = #sdy.propagation_edges<[{step-0 = [{"y" = operand-0 -> [result-0]}]}]>} : () -> ()
+  return
+}
+
+// -----
+
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=1, "y"=4]>, sym_name = "mesh"}> : () -> ()
+func.func @collective(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = "sdy.all_gather"(%x) <{gathering_axes = #sdy<list_of_axis_ref_lists[{"x"}, {}]>, out_sharding = #sdy.sharding<@mesh, [{}, {}]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = "sdy.all_to_all"(%0) <{out_sharding = #sdy.sharding<@mesh, [{}, {}]>, params = #sdy<all_to_all_param_list[{"x"}: 0->1]>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // expected-error @+1 {{expected a module for one device, got sharding #sdy<axis_ref_list{"y"}> over the 4 devices of axis 'y'}}
+  %2 = "sdy.all_reduce"(%1) <{out_sharding = #sdy.sharding<@mesh, [{}, {}]>, reduction_axes = #sdy<axis_ref_list{"y"}>}> : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expected an integer of at least 1 in sharding #sdy.mesh<["x"=0]>, got '0]>'}}
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=0]>, sym_name = "mesh"}> : () -> ()
+
+// -----
+
+// expected-error @+1 {{expected an integer of at least 1 in sharding #sdy.mesh<["x"=2, "y"=-2]>, got '-2]>'}}
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "y"=-2]>, sym_name = "mesh"}> : () -> ()
+
+// -----
+
+// expected-error @+1 {{expected one axis 'x' before this in sharding #sdy.mesh<["x"=2, "x"=1]>, got ']>'}}
+"sdy.mesh"() <{mesh = #sdy.mesh<["x"=2, "x"=1]>, sym_name = "mesh"}> : () -> ()
+
+// -----
+
+// expected-error @+1 {{expected '}' after '?' in sharding #sdy.sharding<mesh<["x"=1]>, [{?, "x"}]>, got '"x"}]>'}}
+func.func @malformed(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["x"=1]>, [{?, "x"}]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected a sharding, a mesh or axes in sharding #sdy.plan<["x"]>, got '<["x"]>'}}
+func.func @unknown(%x: tensor<8xf32> {sdy.plan = #sdy.plan<["x"]>}) {
+  return
+}
+
+// -----
+
+// XLA's shardings.
+
+// CHECK-LABEL: func.func @xla(
+// CHECK-SAME: %{{[^:]+}}: tensor<8x4xf32>, %{{[^:]+}}: tensor<8x4xf32>, %{{[^:]+}}: tensor<8x4xf32>, %{{[^:]+}}: tensor<8x4xf32>, %{{[^:]+}}: tensor<8x4xf32>)
+func.func @xla(%a: tensor<8x4xf32> {mhlo.sharding = ""}, %b: tensor<8x4xf32> {mhlo.sharding = "{maximal device=3 shard_as 1}"},
+               %c: tensor<8x4xf32> {mhlo.sharding = "{devices=[1,1,2,2]<=[2,2]T(1,0) last_tile_dims={replicated, replicated} metadata={op_name=\"}\" {a}}}"},
+               %d: tensor<8x4xf32> {mhlo.sharding = "{mesh['a'=2,b=1], device_ids=([2]), [{b, ?}, {'1'}], replicated={'a':(1)2}}"},
+               %e: tensor<8x4xf32> {mhlo.sharding = "{manual}"}) {
+  "some.op"() {mhlo.sharding = "{{replicated}, {unknown}, {devices=[1,1]0}, {manual shard_like 2}, {maximal device=0}, /*index=5*/{maximal_mesh[device_id=1]}, {mesh[a=2], replicated}}"} : () -> ()
+  "some.op"() {mhlo.sharding = "{}"} : () -> ()
+  return
+}
+
+// -----
+
+func.func @tuple() {
+  // expected-error @+1 {{expected a module for one device, got sharding "{{replicated}, {devices=[2]0,1}}" over 2 devices}}
+  "some.op"() {mhlo.sharding = "{{replicated}, {devices=[2]0,1}}"} : () -> ()
+  return
+}
+
+// -----
+
+// expected-error @+1 {{over 2 devices}}
+func.func @last_tile_dims(%x: tensor<8xf32> {mhlo.sharding = "{devices=[1,2,2]<=[4] last_tile_dims={manual, replicated}}"}) {
+  return
+}
+
+// -----
+
+// The word is in a name.
+
+// expected-error @+1 {{over 4 devices}}
+func.func @last_tile_dim(%x: tensor<8xf32> {mhlo.sharding = "{devices=[1,2,2]<=[4] last_tile_dims={unreduced, maximal} metadata={op_name=\"last_tile_dim_replicate\"}}"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{over 9223372036854775807 devices}}
+func.func @overflow(%x: tensor<8xf32> {mhlo.sharding = "{devices=[4294967296,4294967296]<=[4294967296,4294967296]}"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{over the 2 devices of axis 'a'}}
+func.func @named(%x: tensor<8xf32> {mhlo.sharding = "{mesh[a=2,b=1], [{b, 0}]}"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{over 6 devices}}
+func.func @named_manual(%x: tensor<8xf32> {mhlo.sharding = "{mesh['a'=2,'b'=3], manual}"}) {
+  return
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 2 : i32} {
+  // expected-error @+1 {{expected a module for one device, got sharding "{manual}" over 2 devices}}
+  func.func @manual_partitions(%x: tensor<8xf32> {mhlo.sharding = "{manual}"}) {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{expected one device for each tile before this in sharding "{devices=[1,1]0,1}", got '}'}}
+func.func @too_many_devices(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[1,1]0,1}"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected an integer of at least 1 in sharding "{devices=[-1,-1]0}", got '-1,-1]0}'}}
+func.func @negative_tiles(%x: tensor<8x4xf32> {mhlo.sharding = "{devices=[-1,-1]0}"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected ',' or ']' in sharding "{devices=[2", got the end}}
+func.func @cut(%x: tensor<8xf32> {mhlo.sharding = "{devices=[2"}) {
+  return
+}
+
+// -----
+
+// A serialized sharding.
+
+// expected-error @+1 {{expected '{' in sharding "\08\03", got '\08\03'}}
+func.func @bytes(%x: tensor<8xf32> {mhlo.sharding = "\08\03"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected the end in sharding "{replicated}}", got '}'}}
+func.func @text_after(%x: tensor<8xf32> {mhlo.sharding = "{replicated}}"}) {
+  return
 }
 
 // -----

@@ -85,6 +85,18 @@ func.func @tensors(%t: tensor<8x1x1x1xf32>, %u: tensor<4xf32>, %n: index) -> (te
 
 // -----
 
+// CHECK-LABEL: func.func @reshape(
+// CHECK: %[[RANKED:.+]] = memref.reshape %{{.+}}(%{{.+}}) : (memref<?xf32, 1>, memref<2xi32>) -> memref<?x?xf32, 1>
+// CHECK: memref.cast %[[RANKED]] : memref<?x?xf32, 1> to memref<*xf32, 1>
+// CHECK: memref.reshape %{{.+}}(%{{.+}}) : (memref<?xf32, 1>, memref<?xi32>) -> memref<*xf32, 1>
+func.func @reshape(%m: memref<?xf32, 1>, %n: memref<2xi32>, %k: memref<?xi32>) -> (memref<*xf32, 1>, memref<*xf32, 1>) {
+  %0 = memref.reshape %m(%n) : (memref<?xf32, 1>, memref<2xi32>) -> memref<*xf32, 1>
+  %1 = memref.reshape %m(%k) : (memref<?xf32, 1>, memref<?xi32>) -> memref<*xf32, 1>
+  return %0, %1 : memref<*xf32, 1>, memref<*xf32, 1>
+}
+
+// -----
+
 func.func @mixed(%m: memref<6x4x6x8xf32>) -> memref<1x4x8xf32, strided<[48, 8, 1]>> {
   // expected-error @below {{expected sizes and strides of the result to be those of the same dims of 'memref<1x4x1x8xf32, strided<[192, 48, 8, 1]>>', got 'memref<1x4x8xf32, strided<[48, 8, 1]>>'}}
   %0 = memref.subview %m[0, 0, 0, 0] [1, 4, 1, 8] [1, 1, 1, 1]

@@ -174,7 +174,117 @@ func.func @producer_with_scalar_operand(%x: tensor<8x4xf32>, %s: tensor<f32>, %i
   return %sum : tensor<4xf32>
 }
 
+// A per-channel value is widened where it is read, as in a gradient of narrow parameters.
+// CHECK-LABEL: func @widened_channel
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[M:.+]]: tensor<4xbf16>, %[[INIT:.+]]: tensor<4xf32>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[SUM:.+]] = linalg.generic {{.+}} ins(%[[X]], %[[M]] : tensor<8x4xf32>, tensor<4xbf16>) outs(%[[INIT]] :
+// CHECK:           arith.extf
+// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} ins(%[[X]], %[[M]] : tensor<8x4xf32>, tensor<4xbf16>)
+// CHECK:           arith.extf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @widened_channel(%x: tensor<8x4xf32>, %m: tensor<4xbf16>, %init: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%m : tensor<4xbf16>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#data, #feature, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %wide : tensor<8x4xf32>, tensor<4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%e: f32, %f: f32, %acc: f32):
+    %0 = arith.subf %e, %f : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %wide : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx, %sum : tensor<8x4xf32>, tensor<4xf32>
+}
+
+// The same without sums.
+// CHECK-LABEL: func @widened_channel_of_elements
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[M:.+]]: tensor<4xbf16>)
+// CHECK-NOT:     linalg.generic
+// CHECK:         linalg.generic {{.+}} ins(%[[X]], %[[M]] : tensor<8x4xf32>, tensor<4xbf16>)
+// CHECK:           arith.extf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @widened_channel_of_elements(%x: tensor<8x4xf32>, %m: tensor<4xbf16>) -> tensor<8x4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%m : tensor<4xbf16>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %wide : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx : tensor<8x4xf32>
+}
+
 // === ops that must not be fused ===
+
+// A widened value that is also returned has to be computed anyway.
+// CHECK-LABEL: func @returned_widened_channel
+// CHECK-SAME:    (%[[X:.+]]: tensor<8x4xf32>, %[[M:.+]]: tensor<4xbf16>)
+// CHECK:         %[[WIDE:.+]] = linalg.generic {{.+}} ins(%[[M]] :
+// CHECK:         linalg.generic {{.+}} ins(%[[X]], %[[WIDE]] :
+// CHECK:         return
+func.func @returned_widened_channel(%x: tensor<8x4xf32>, %m: tensor<4xbf16>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %full = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel"]}
+      ins(%m : tensor<4xbf16>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %dx = linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %wide : tensor<8x4xf32>, tensor<4xf32>) outs(%full : tensor<8x4xf32>) {
+  ^bb0(%e: f32, %f: f32, %out: f32):
+    %0 = arith.subf %e, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  return %dx, %wide : tensor<8x4xf32>, tensor<4xf32>
+}
+
+// In a product of matrices, each element would be widened for each column of the other one.
+// CHECK-LABEL: func @widened_matrix
+// CHECK-SAME:    (%[[A:.+]]: tensor<8x4xbf16>, %[[B:.+]]: tensor<4x5xf32>, %[[INIT:.+]]: tensor<8x5xf32>)
+// CHECK:         %[[WIDE:.+]] = linalg.generic {{.+}} ins(%[[A]] :
+// CHECK:         linalg.generic {{.+}} ins(%[[WIDE]], %[[B]] :
+func.func @widened_matrix(%a: tensor<8x4xbf16>, %b: tensor<4x5xf32>, %init: tensor<8x5xf32>) -> tensor<8x5xf32> {
+  %empty = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<8x4xbf16>) outs(%empty : tensor<8x4xf32>) {
+  ^bb0(%e: bf16, %out: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %product = linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%wide, %b : tensor<8x4xf32>, tensor<4x5xf32>) outs(%init : tensor<8x5xf32>) {
+  ^bb0(%e: f32, %f: f32, %acc: f32):
+    %0 = arith.mulf %e, %f : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x5xf32>
+  return %product : tensor<8x5xf32>
+}
 
 // One root and one division per channel, not per element, although the value
 // has only one reader.

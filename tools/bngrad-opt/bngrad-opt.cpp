@@ -7,15 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Dialect/ForeignDialects.h"
-#include "BNGrad/Dialect/Nesting.h"
 #include "BNGrad/InitAll.h"
 #include "Schedules.h"
+#include "VerifyNesting.h"
 #include "common/Diagnostics.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
-#include "mlir/Support/ToolUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
@@ -42,21 +42,6 @@ static LogicalResult setUpPipeline(const MlirOptMainConfig &config,
   return config.setupPassPipeline(pm);
 }
 
-/// Checks the nesting of each part of the input.
-static LogicalResult verifyNesting(llvm::MemoryBufferRef input,
-                                   StringRef splitMarker,
-                                   const DialectRegistry &registry) {
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.allowUnregisteredDialects();
-  OneLineDiagnostics diagnostics(&context);
-  auto verifyPart = [&](std::unique_ptr<llvm::MemoryBuffer> part,
-                        raw_ostream &) {
-    return verifyNesting(*part, &context);
-  };
-  return splitAndProcessBuffer(llvm::MemoryBuffer::getMemBuffer(input),
-                               verifyPart, llvm::nulls(), splitMarker);
-}
-
 static llvm::cl::opt<SchedulesFormat> schedulesFormat(
     "print-schedules",
     llvm::cl::desc("Print the kinds of #bngrad.schedule, and exit"),
@@ -73,12 +58,15 @@ int main(int argc, char **argv) {
   mlir::bngrad::registerAllPasses();
   llvm::InitLLVM initialized(argc, argv);
   llvm::cl::SetVersionPrinter(printVersion);
-  for (StringRef argument : ArrayRef(argv, argc).drop_front()) {
-    std::string reason;
-    if (failed(mlir::bngrad::verifyNesting(argument, reason)))
-      return asMainReturnCode(
-          reportError(argument.split('=').first + ": " + reason));
-  }
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  // Without the name of the program, and with the arguments in files such as
+  // @FILE; one that cannot be read stays an argument.
+  SmallVector<const char *> arguments;
+  llvm::cl::expandResponseFiles(argc, argv, /*EnvVar=*/nullptr, saver,
+                                arguments);
+  if (failed(verifyArguments(arguments)))
+    return asMainReturnCode(failure());
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "BNGrad optimizer: gradients of batch normalization\n",
       registry);
@@ -100,15 +88,18 @@ int main(int argc, char **argv) {
   if (!input)
     return asMainReturnCode(reportError(error));
   setInputName(input->getBufferIdentifier());
-  if (failed(verifyNesting(*input, parsed.inputSplitMarker(), registry)))
+  if (failed(verifyInputs(*input, parsed, registry)))
     return asMainReturnCode(failure());
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputName, &error);
   if (!output)
     return asMainReturnCode(reportError(error));
   MlirOptMainConfig config = parsed;
-  config.setPassPipelineSetupFn(
-      [&](PassManager &pm) { return setUpPipeline(parsed, pm); });
+  config.setPassPipelineSetupFn([&](PassManager &pm) {
+    if (failed(setUpPipeline(parsed, pm)))
+      return failure();
+    return verifyLibraries(pm, registry);
+  });
   if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
     return asMainReturnCode(failure());
   output->keep();

@@ -260,13 +260,8 @@ static LogicalResult addShapeFunction(ModuleOp module, func::FuncOp function,
     returnOp->setOperands(ValueRange());
   };
   std::vector<SizeError> errors;
-  FailureOr<bool> isKnown =
-      makeShapeFunction(shapes, emitError, emitSizes, errors);
-  if (failed(isKnown))
+  if (failed(makeShapeFunction(shapes, emitError, emitSizes, errors)))
     return failure();
-  if (!*isKnown)
-    return function.emitError("expected sizes that do not depend on memory "
-                              "that the function writes");
   for (const SizeError &error : errors)
     texts.push_back(
         {printLocation(error.loc) + ": " + error.message, error.hasSizes});

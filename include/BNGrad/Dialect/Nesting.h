@@ -30,6 +30,14 @@ OwningOpRef<ModuleOp> parseModule(std::unique_ptr<llvm::MemoryBuffer> buffer,
 /// Errors: a diagnostic at the place in the buffer, for nesting only.
 LogicalResult verifyNesting(llvm::MemoryBufferRef buffer, MLIRContext *context);
 
+/// Checks the nesting of files that the passes of a printed `pipeline` are
+/// going to read: the libraries of transform-preload-library, or those in a
+/// folder. Whoever reads a file reports one that cannot be read.
+///
+/// Errors: a diagnostic at the place in the file, for nesting only.
+LogicalResult verifyNestingOfLibraries(StringRef pipeline,
+                                       MLIRContext *context);
+
 /// Checks the nesting of an attribute, a pipeline or options of a pass that
 /// upstream is going to parse.
 ///

@@ -9,6 +9,7 @@
 #include "Compilation.h"
 
 #include "CompilerLibrary.h"
+#include "ProgramLibrary.h"
 
 #include <pthread.h>
 #include <utility>
@@ -58,10 +59,13 @@ void bngradReleaseCompilations(int isChild) {
     pthread_rwlock_rdlock(&lock);
 }
 
-[[gnu::constructor]] static void watchCompilations() {
-  pthread_atfork(
-      bngradHoldCompilations, [] { bngradReleaseCompilations(false); },
-      [] { bngradReleaseCompilations(true); });
+void bngradWatchForks() {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, [] {
+    pthread_atfork(
+        bngradHoldCompilations, [] { bngradReleaseCompilations(false); },
+        [] { bngradReleaseCompilations(true); });
+  });
 }
 
 Compilation::Compilation() {

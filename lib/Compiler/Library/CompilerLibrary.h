@@ -52,10 +52,13 @@ int32_t bngradCompile(const bngradCompileRequest_t *request);
 typedef int32_t (*bngradCompileFunction_t)(
     const bngradCompileRequest_t *request);
 
-/* A fork() that began before this library was opened does not run its handlers.
- * The library that opened it calls these from its own handlers: the first waits
- * for the compilations of all other threads and blocks new ones; the same
- * thread calls the second in the parent and in the child. */
+/* This library registers no fork handlers while it is opened: up to version
+ * 2.35, glibc runs handlers under the lock that pthread_atfork takes, and one
+ * of them may wait for the thread that opens the library. A fork() may also
+ * have begun before. The library that opens this one therefore calls these
+ * functions from its own handlers: the first waits for the compilations of all
+ * other threads and blocks new ones; the same thread calls the second in the
+ * parent and in the child. */
 void bngradHoldCompilations(void);
 void bngradReleaseCompilations(int is_child);
 typedef void (*bngradHoldCompilationsFunction_t)(void);

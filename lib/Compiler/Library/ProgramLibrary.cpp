@@ -129,7 +129,6 @@ static json::Object describe(const Parameter &parameter) {
 /// Finds the entries of the function `name`.
 static LogicalResult findEntries(const CompiledProgram &program,
                                  const ExportedFunction &function,
-                                 Source &source,
                                  bngradProgramEntries_t &entries) {
   entries.checked = program.lookupPacked(function.name + "_checked");
   entries.diagnose = program.lookupPacked(function.name + "_diagnose");
@@ -141,16 +140,8 @@ static LogicalResult findEntries(const CompiledProgram &program,
         return parameter.isResult && isDynamic(parameter);
       }))
     return success();
-  {
-    ScopedDiagnosticHandler silent(source.getContext(),
-                                   [](Diagnostic &) { return success(); });
-    entries.infer = program.lookupPacked(function.name + "_infer");
-  }
-  if (entries.infer)
-    return success();
-  return source.emitError(
-      "expected sizes of results to follow from those of the arguments, got "
-      "some that depend on memory that the program writes");
+  entries.infer = program.lookupPacked(function.name + "_infer");
+  return success(entries.infer != nullptr);
 }
 
 /// Compiles a program and returns its description.
@@ -171,7 +162,7 @@ static FailureOr<std::string> create(const bngradProgramRequest_t &request,
       compileToProgram(source.getModule(), *options,
                        request.cuda_library ? request.cuda_library : "");
   if (failed(compiled) ||
-      failed(findEntries(*compiled, functions->front(), source, entries)))
+      failed(findEntries(*compiled, functions->front(), entries)))
     return failure();
 
   json::Array parameters;

@@ -32,6 +32,11 @@ extern "C" {
 /* Names in the style of C. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
+/* Makes fork() wait for compilations. For a process that does not open the
+ * library by libBNGradRuntime.so, whose own handlers do this; called once the
+ * library is open, before other functions. Further calls do nothing. */
+void bngradWatchForks(void);
+
 /* Receives `size` bytes that live as long as the call. */
 typedef struct {
   void (*function)(void *context, const char *text, size_t size);

@@ -85,7 +85,11 @@ static FailureOr<std::string> run(StringRef text, const char *pipeline,
   for (StringRef flag : flags)
     if (failed(addPass(pm, flag, source)))
       return failure();
-  if (failed(source.parse(text)) || failed(pm.run(source.getModule())))
+  std::string printed;
+  llvm::raw_string_ostream printedOs(printed);
+  pm.printAsTextualPipeline(printedOs);
+  if (failed(verifyNestingOfLibraries(printed, source.getContext())) ||
+      failed(source.parse(text)) || failed(pm.run(source.getModule())))
     return failure();
   std::string result;
   llvm::raw_string_ostream os(result);

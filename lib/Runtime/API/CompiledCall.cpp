@@ -12,9 +12,6 @@
 #include "Error.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -25,11 +22,9 @@ using namespace bngrad;
 /// Whether epsilon is a parameter of the kernel, after the variance. The kernel
 /// then adds it to the variance before the op, in the type of arithmetic. The
 /// op requires one type for all per-channel inputs, so the others are widened
-/// as well. On a GPU the host would have to do this: there, epsilon is an
-/// attribute of the op.
-static bool isEpsilonParameter(const Problem &problem, bool isGpu) {
-  return problem.has[Statistic] && !problem.isInvStd &&
-         (!isGpu || problem.tensors[Statistic].dtype == problem.accumulator);
+/// as well.
+static bool isEpsilonParameter(const Problem &problem) {
+  return problem.has[Statistic] && !problem.isInvStd;
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -254,13 +249,6 @@ std::string ModuleWriter::getAttributes(OpKind op, const bool *isFeature,
       separator = ", ";
     }
   text += ">";
-  if (isInput(op, Statistic) && !takesEpsilon) {
-    uint64_t bits;
-    std::memcpy(&bits, &problem.epsilon, sizeof(bits));
-    char epsilon[32];
-    std::snprintf(epsilon, sizeof(epsilon), "0x%016" PRIX64, bits);
-    append(text, {", epsilon = ", epsilon, " : f64"});
-  }
   if (op == OpKind::Backward)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
@@ -368,7 +356,7 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     }
     describe(toOperand(k), dims);
   }
-  takesEpsilon = isEpsilonParameter(problem, cuda != nullptr);
+  takesEpsilon = isEpsilonParameter(problem);
   if (problem.accumulator == BNGRAD_DTYPE_F64)
     epsilon.f64 = problem.epsilon;
   else

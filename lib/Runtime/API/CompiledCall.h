@@ -22,8 +22,7 @@ namespace bngrad {
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
 /// with dynamic sizes. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
-/// epsilons share it too, except on a GPU if the variance is narrower than the
-/// arithmetic.
+/// epsilons share it, too.
 class CompiledCall {
 public:
   /// Errors: those of findCompiledKernel.

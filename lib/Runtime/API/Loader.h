@@ -23,8 +23,8 @@ public:
   LoaderLock(const LoaderLock &) = delete;
   LoaderLock &operator=(const LoaderLock &) = delete;
 
-  /// Makes fork() wait for a library's compilations, too: a fork that began
-  /// before the library was loaded does not call the library's own handlers.
+  /// Makes fork() wait for the compilations of a library, which has no handlers
+  /// of its own.
   void watch(bngradHoldCompilationsFunction_t hold,
              bngradReleaseCompilationsFunction_t release);
 };

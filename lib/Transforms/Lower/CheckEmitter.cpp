@@ -14,12 +14,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckEmitter.h"
+#include "SizeChecks.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/ExportC.h"
 #include "BNGrad/Transforms/Lower/Threads.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -130,6 +133,8 @@ void CheckEmitter::requireBuffer(unsigned i, MemRefType type,
                   " to be %lld, got %lld",
               constant(size), actual);
   }
+  if (!type.hasStaticShape())
+    requireProduct(i, sizes);
   Value address = toInt(descriptor.alignedPtr(b, loc));
   require(
       either(compare(arith::CmpIPredicate::ne, address, constant(0)), isEmpty),
@@ -143,6 +148,25 @@ void CheckEmitter::requireBuffer(unsigned i, MemRefType type,
           name(i) + ": expected an address that is a multiple of %lld, got a "
                     "remainder of %lld",
           constant(bytes), rest);
+}
+
+/// Requires that products of `sizes` do not overflow. No memory has as many
+/// elements, but a stride may be 0.
+void CheckEmitter::requireProduct(unsigned i, ArrayRef<Value> sizes) {
+  Value product = constant(1), one = constant(1), zero = constant(0);
+  Value most = constant(std::numeric_limits<int64_t>::max());
+  for (Value size : sizes) {
+    // A product of others matters where one is 0.
+    Value factor = arith::MaxSIOp::create(b, loc, size, one);
+    auto next = arith::MulUIExtendedOp::create(b, loc, product, factor);
+    product = arith::SelectOp::create(
+        b, loc, isEqual(next.getHigh(), zero),
+        arith::MinUIOp::create(b, loc, next.getLow(), most), most);
+  }
+  require(compare(arith::CmpIPredicate::ule, product, constant(kMostElements)),
+          Status::BadShape,
+          name(i) + ": expected a product of sizes of at most %lld, got %lld",
+          constant(kMostElements), product);
 }
 
 void CheckEmitter::requireStrides(unsigned i, MemRefType type,

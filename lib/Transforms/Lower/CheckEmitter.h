@@ -54,6 +54,7 @@ private:
 
   void requireDescriptors(ValueRange parameters);
   void requireBuffer(unsigned i, MemRefType type, MemRefDescriptor descriptor);
+  void requireProduct(unsigned i, ArrayRef<Value> sizes);
   void requireStrides(unsigned i, MemRefType type, ArrayRef<Value> sizes,
                       MemRefDescriptor descriptor, Value isEmpty);
   void requireThreads(Value threads);

@@ -36,6 +36,12 @@ static void dropFlags(Operation *op) {
     bits.setIsDisjoint(false);
   else if (auto extension = dyn_cast<LLVM::NonNegFlagInterface>(op))
     extension.setNonNeg(false);
+  else if (auto leading = dyn_cast<LLVM::CountLeadingZerosOp>(op))
+    leading.setIsZeroPoison(false);
+  else if (auto trailing = dyn_cast<LLVM::CountTrailingZerosOp>(op))
+    trailing.setIsZeroPoison(false);
+  else if (auto magnitude = dyn_cast<LLVM::AbsOp>(op))
+    magnitude.setIsIntMinPoison(false);
   else if (auto gep = dyn_cast<LLVM::GEPOp>(op))
     // `inbounds` is a fact of each access that a check has let through.
     gep.setNoWrapFlags(
@@ -107,10 +113,11 @@ static void loadByte(LLVM::LoadOp op) {
   op.erase();
 }
 
-/// Makes a number 0 that has no value.
+/// Makes 0 of a number, or a vector of numbers, that has no value.
 static void definePoison(Operation *op) {
   Type type = op->getResult(0).getType();
-  if (!type.isIntOrFloat())
+  Type number = isa<VectorType>(type) ? getElementTypeOrSelf(type) : type;
+  if (!number.isIntOrFloat())
     return;
   ImplicitLocOpBuilder b(op->getLoc(), op);
   Value zero = LLVM::ZeroOp::create(b, type);

@@ -27,20 +27,20 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/DebugLog.h"
-
-#define DEBUG_TYPE "bngrad-add-shape-functions"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADADDSHAPEFUNCTIONSPASS
@@ -73,9 +73,10 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
     }
     // Upstream puts the op and its location around the message of the check.
     StringRef message = op.getMsg();
-    if (size_t start = message.find("\n^ ");
+    if (size_t start = message.find(kUpstreamMessage);
         !isOfProgram && start != StringRef::npos)
-      message = message.substr(start + 3).split('\n').first;
+      message =
+          message.substr(start + kUpstreamMessage.size()).split('\n').first;
     int64_t number = errors.size();
     bool hasSizes = sizes[0] != nullptr;
     // "at least 0", but "that of source, 5".
@@ -125,8 +126,10 @@ public:
   /// how often it is run.
   bool decideOn(Value value);
   bool decideOn(scf::IfOp op);
-  /// Removes the ops. False if their results are used.
-  bool remove();
+  /// Removes the ops, on whose results nothing may depend that matters.
+  ///
+  /// Errors: a diagnostic and failure for an op that contains a report.
+  LogicalResult remove();
 
 private:
   static Value findMemory(Value buffer);
@@ -135,6 +138,11 @@ private:
   /// The same for whether and how often the regions of `op` are run.
   bool runsOf(Operation *op);
   bool mayRead(Operation *op);
+  /// Whether the function may write to the memory of `buffer`; null: any.
+  bool mayWriteTo(Value buffer) {
+    Value whole = buffer ? findMemory(buffer) : Value();
+    return !whole || memory.contains(whole) || memory.contains(Value());
+  }
 
   func::FuncOp function;
   SmallVector<Operation *> ops;
@@ -184,20 +192,16 @@ Writes::Writes(func::FuncOp function) : function(function) {
 
 /// Whether `op` may read what the function writes.
 bool Writes::mayRead(Operation *op) {
-  if (isa<bufferization::ToTensorOp>(op)) {
-    Value read = findMemory(op->getOperand(0));
-    return !read || memory.contains(read) || memory.contains(Value());
-  }
+  if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(op))
+    return mayWriteTo(toTensor.getBuffer());
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
   if (!effects)
     return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
   SmallVector<MemoryEffects::EffectInstance> found;
   effects.getEffects(found);
   return llvm::any_of(found, [&](const MemoryEffects::EffectInstance &effect) {
-    if (!isa<MemoryEffects::Read>(effect.getEffect()))
-      return false;
-    Value read = effect.getValue() ? findMemory(effect.getValue()) : Value();
-    return !read || memory.contains(read) || memory.contains(Value());
+    return isa<MemoryEffects::Read>(effect.getEffect()) &&
+           mayWriteTo(effect.getValue());
   });
 }
 
@@ -246,7 +250,20 @@ bool Writes::runsOf(Operation *op) {
                llvm::any_of(op.getUpperBound(), depends) ||
                llvm::any_of(op.getStep(), depends);
       })
-      .Case<scf::ExecuteRegionOp, memref::AllocaScopeOp>(
+      .Case([&](scf::ForallOp op) {
+        return llvm::any_of(op.getDynamicLowerBound(), depends) ||
+               llvm::any_of(op.getDynamicUpperBound(), depends) ||
+               llvm::any_of(op.getDynamicStep(), depends);
+      })
+      // These decide by the sizes of tensors.
+      .Case<linalg::LinalgOp, tensor::GenerateOp>([&](Operation *op) {
+        return llvm::any_of(op->getOperands(), [&](Value operand) {
+          bool isShaped = isa<ShapedType>(operand.getType());
+          return dependsOn(operand, /*onSizes=*/isShaped);
+        });
+      })
+      .Case<scf::ExecuteRegionOp, scf::InParallelOp, scf::ReduceOp,
+            memref::AllocaScopeOp, vector::MaskOp>(
           [](Operation *) { return false; })
       .Default([&](Operation *op) { return dependsOn(op, /*onSizes=*/false); });
 }
@@ -262,6 +279,13 @@ bool Writes::dependsOn(Operation *op, bool onSizes) {
     bool isShaped = isa<ShapedType>(operand.getType());
     return dependsOn(operand, isShaped && (onSizes || asksForSizes));
   };
+  // Elements of its shape are sizes of its result.
+  if (auto reshape = dyn_cast<tensor::ReshapeOp>(op);
+      reshape && dependsOn(reshape.getShape(), /*onSizes=*/false))
+    return true;
+  if (auto reshape = dyn_cast<memref::ReshapeOp>(op);
+      reshape && mayWriteTo(reshape.getShape()))
+    return true;
   // The values of regions may be results or arguments of one another.
   bool depends = llvm::any_of(op->getOperands(), dependsOnOperand);
   for (Region &region : op->getRegions())
@@ -290,13 +314,23 @@ bool Writes::decideOn(scf::IfOp op) {
   return false;
 }
 
-bool Writes::remove() {
-  for (Operation *op : llvm::reverse(ops)) {
-    if (!op->use_empty())
-      return false;
+LogicalResult Writes::remove() {
+  for (Operation *op : ops) {
+    WalkResult result = op->walk([](Operation *inner) {
+      return inner->hasAttr(kReportAttrName) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return op->emitError("expected no indices to check in the region of '")
+             << op->getName() << "'";
+    OpBuilder b(op);
+    for (OpResult value : op->getResults())
+      if (!value.use_empty())
+        value.replaceAllUsesWith(
+            ub::PoisonOp::create(b, op->getLoc(), value.getType()));
     op->erase();
   }
-  return true;
+  return success();
 }
 
 /// Reports a cf.assert that the program alone could evaluate.
@@ -312,11 +346,23 @@ static bool hasReport(scf::IfOp op, StringRef name) {
                       [&](Operation &in) { return in.hasAttr(name); });
 }
 
-/// Removes the reports of `function` that depend on data that it writes. False
-/// if the sizes of its results do.
+/// The place of size `i` among the dynamic ones of results of `types`.
+static std::pair<unsigned, int64_t> findSize(TypeRange types, unsigned i) {
+  for (auto [number, type] : llvm::enumerate(types)) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    for (int64_t dim : llvm::seq(tensor ? tensor.getRank() : 0))
+      if (tensor.isDynamicDim(dim) && i-- == 0)
+        return {number, dim};
+  }
+  llvm_unreachable("a size of a result");
+}
+
+/// Removes the reports of `function` that depend on data that it writes, and
+/// then what writes. `results` are the types of the program's results.
 ///
-/// Errors: a diagnostic and failure for a condition of the program.
-static FailureOr<bool> removeUnknownReports(func::FuncOp function) {
+/// Errors: a diagnostic and failure for a condition of the program, or a size
+///         of a result, that depends on such data.
+static LogicalResult removeWrites(func::FuncOp function, TypeRange results) {
   SmallVector<scf::IfOp> reports;
   function.walk([&](scf::IfOp op) {
     if (hasReport(op, kReportAttrName))
@@ -324,7 +370,7 @@ static FailureOr<bool> removeUnknownReports(func::FuncOp function) {
   });
   Writes writes(function);
   if (!writes.areThereAny())
-    return true;
+    return success();
   for (scf::IfOp op : reports) {
     if (!writes.decideOn(op))
       continue;
@@ -333,10 +379,69 @@ static FailureOr<bool> removeUnknownReports(func::FuncOp function) {
     op.erase();
   }
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
-    if (llvm::any_of(op.getOperands(),
-                     [&](Value size) { return writes.decideOn(size); }))
-      return false;
-  return true;
+    for (auto [i, size] : llvm::enumerate(op.getOperands())) {
+      if (!writes.decideOn(size))
+        continue;
+      auto [number, dim] = findSize(results, i);
+      return op.emitError("expected size of dim ")
+             << dim << " of result " << number
+             << " to follow from the arguments, got one that depends on memory "
+                "that the function writes";
+    }
+  return writes.remove();
+}
+
+/// Reports a call, whose checks would be missing.
+static LogicalResult verifyNoCalls(func::FuncOp function) {
+  WalkResult result = function.walk([](Operation *op) -> WalkResult {
+    if (!isa<func::CallOp, func::CallIndirectOp>(op))
+      return success();
+    return op->emitError("expected calls to be inlined, got '")
+           << op->getName() << "'";
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Takes apart ops that write and have a result, or a region with indices.
+static void expandWrites(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (isa<bufferization::CloneOp, memref::GenericAtomicRMWOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    Location loc = op->getLoc();
+    OpBuilder b(op);
+    if (auto clone = dyn_cast<bufferization::CloneOp>(op)) {
+      auto type = cast<MemRefType>(clone.getType());
+      SmallVector<Value> sizes;
+      for (int64_t dim : llvm::seq(type.getRank()))
+        if (type.isDynamicDim(dim))
+          sizes.push_back(memref::DimOp::create(b, loc, clone.getInput(), dim));
+      auto layout = MemRefType::get(type.getShape(), type.getElementType(),
+                                    AffineMap(), type.getMemorySpace());
+      Value copy = memref::AllocOp::create(b, loc, layout, sizes);
+      memref::CopyOp::create(b, loc, clone.getInput(), copy);
+      if (layout != type)
+        copy = memref::CastOp::create(b, loc, type, copy);
+      clone.replaceAllUsesWith(copy);
+      clone.erase();
+      continue;
+    }
+    auto atomic = cast<memref::GenericAtomicRMWOp>(op);
+    Value before =
+        memref::LoadOp::create(b, loc, atomic.getMemref(), atomic.getIndices());
+    IRMapping mapping;
+    mapping.map(atomic.getBody()->getArgument(0), before);
+    for (Operation &in : atomic.getBody()->without_terminator())
+      b.clone(in, mapping);
+    Value after = mapping.lookupOrDefault(
+        atomic.getBody()->getTerminator()->getOperand(0));
+    memref::StoreOp::create(b, loc, after, atomic.getMemref(),
+                            atomic.getIndices());
+    atomic.replaceAllUsesWith(after);
+    atomic.erase();
+  }
 }
 
 /// Generates the values of paddings in `function`, since tensor.pad is removed
@@ -382,47 +487,40 @@ static void updateType(func::FuncOp function) {
   function.setResAttrsAttr(nullptr);
 }
 
-FailureOr<bool>
-mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
-                                EmitSizes emitSizes,
-                                std::vector<SizeError> &errors) {
+LogicalResult mlir::bngrad::makeShapeFunction(func::FuncOp function,
+                                              EmitSizeError emitError,
+                                              EmitSizes emitSizes,
+                                              std::vector<SizeError> &errors) {
   auto runOn = [&](std::unique_ptr<Pass> pass) {
     PassManager pm(function.getContext(), func::FuncOp::getOperationName());
     pm.addPass(std::move(pass));
     return pm.run(function);
   };
-  std::optional<Location> firstAssert;
   function.walk([&](cf::AssertOp op) {
     op->setAttr(kAssertAttrName, UnitAttr::get(op.getContext()));
-    if (!firstAssert)
-      firstAssert = op.getLoc();
   });
-  if (failed(verifyDimIndices(function)) ||
-      failed(runOn(createLowerAffinePass())) ||
-      failed(runOn(createGenerateRuntimeVerificationPass())) ||
-      failed(addIndexingMapChecks(function)))
+  if (failed(verifyDimIndices(function)) || failed(verifyNoCalls(function)))
     return failure();
-  addSizeChecks(function);
+  expandWrites(function);
+  if (failed(runOn(createLowerAffinePass())) ||
+      failed(runOn(createGenerateRuntimeVerificationPass())) ||
+      failed(addIndexingMapChecks(function)) || failed(addSizeChecks(function)))
+    return failure();
   replaceChecks(function, emitError, errors);
   generatePaddings(function);
 
   // The sizes of the results in terms of the arguments'; the data is dead then.
   // Ops on buffers become loops, whose writes can be removed.
+  SmallVector<Type> results(function.getResultTypes());
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     returnSizes(op);
   updateType(function);
   if (failed(runOn(memref::createResolveRankedShapeTypeResultDimsPass())) ||
       failed(runOn(createConvertLinalgToLoopsPass())) ||
+      failed(runOn(createCanonicalizerPass())) ||
+      failed(removeWrites(function, results)) ||
       failed(runOn(createCanonicalizerPass())))
     return failure();
-  FailureOr<bool> isKnown = removeUnknownReports(function);
-  if (failed(isKnown) || (*isKnown && failed(runOn(createCanonicalizerPass()))))
-    return failure();
-  if (!*isKnown || !Writes(function).remove()) {
-    if (firstAssert)
-      return emitAssertError(*firstAssert);
-    return false;
-  }
   function.walk([](Operation *op) {
     op->removeAttr(kReportAttrName);
     op->removeAttr(kAssertAttrName);
@@ -434,9 +532,7 @@ mlir::bngrad::makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
     emitSizes(b, op);
   }
   updateType(function);
-  if (failed(runOn(createCanonicalizerPass())))
-    return failure();
-  return true;
+  return runOn(createCanonicalizerPass());
 }
 
 /// The function that stores an error at its first argument, and returns its
@@ -466,14 +562,17 @@ static func::FuncOp getReport(ModuleOp module) {
   return report;
 }
 
-/// `text` in a format of printf.
+/// `text` in a format of printf. Bytes that end or spoil a line are escaped.
 static std::string escapeFormat(StringRef text) {
   std::string format;
-  for (char c : text) {
-    format += c;
+  llvm::raw_string_ostream os(format);
+  for (char c : text)
     if (c == '%')
-      format += c;
-  }
+      os << "%%";
+    else if (llvm::isPrint(c) || static_cast<unsigned char>(c) >= 0x80)
+      os << c;
+    else
+      os << "\\x" << llvm::utohexstr(c, /*LowerCase=*/true, /*Width=*/2);
   return format;
 }
 
@@ -500,16 +599,8 @@ static LogicalResult describe(func::FuncOp function) {
   };
   auto emitSizes = [](OpBuilder &b, func::ReturnOp op) {};
   std::vector<SizeError> errors;
-  FailureOr<bool> isKnown =
-      makeShapeFunction(shapes, emitError, emitSizes, errors);
-  if (failed(isKnown))
+  if (failed(makeShapeFunction(shapes, emitError, emitSizes, errors)))
     return failure();
-  if (!*isKnown) {
-    LDBG() << "its sizes depend on memory that it writes: @"
-           << function.getSymName();
-    shapes.erase();
-    return success();
-  }
   SmallVector<std::string> texts;
   for (const SizeError &error : errors) {
     std::string &text = texts.emplace_back(escapeFormat(error.message));
@@ -527,29 +618,11 @@ static LogicalResult describe(func::FuncOp function) {
   return success();
 }
 
-/// Defines poison numbers, which have all bits set then, as the quotients of
-/// divisions by zero have. Otherwise checks of them would be poison, too.
-static void definePoison(ModuleOp module) {
-  SmallVector<ub::PoisonOp> ops;
-  module.walk([&](ub::PoisonOp op) {
-    if (op.getType().isSignlessIntOrIndex())
-      ops.push_back(op);
-  });
-  for (ub::PoisonOp op : ops) {
-    OpBuilder b(op);
-    Value defined = arith::ConstantOp::create(
-        b, op.getLoc(), b.getIntegerAttr(op.getType(), -1));
-    op.replaceAllUsesWith(defined);
-    op.erase();
-  }
-}
-
 namespace {
 struct BNGradAddShapeFunctionsPass
     : bngrad::impl::BNGradAddShapeFunctionsPassBase<
           BNGradAddShapeFunctionsPass> {
   void runOnOperation() override {
-    definePoison(getOperation());
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.isPublic() && !function.isExternal())

@@ -21,6 +21,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,12 +44,20 @@ struct Extent {
 class SizeChecks {
 public:
   explicit SizeChecks(Operation *op)
-      : b(findInsertionPoint(op)), loc(op->getLoc()) {}
+      : b(findInsertionPoint(op)), loc(op->getLoc()),
+        name(op->getName().getStringRef()) {}
 
   void check(tensor::ConcatOp op);
   void check(tensor::ExpandShapeOp op) { checkExpandShape(op); }
+  void check(tensor::DimOp op) { checkDim(op.getSource(), op.getIndex()); }
+  void check(tensor::ExtractOp op) {
+    checkIndices(op.getTensor(), op.getIndices());
+  }
   void check(tensor::ExtractSliceOp op) {
-    checkSlice(op, op.getSource(), "source", /*hasUpstream=*/true);
+    checkSlice(op, op.getSource(), "source");
+  }
+  void check(tensor::InsertOp op) {
+    checkIndices(op.getDest(), op.getIndices());
   }
   void check(tensor::InsertSliceOp op) { checkInsertion(op); }
   void check(tensor::ParallelInsertSliceOp op) { checkInsertion(op); }
@@ -55,16 +65,30 @@ public:
   void check(tensor::ReshapeOp op) { checkReshape(op); }
 
   void check(bufferization::MaterializeInDestinationOp op);
+  void check(memref::AtomicRMWOp op) {
+    checkIndices(op.getMemref(), op.getIndices());
+  }
   void check(memref::CollapseShapeOp op);
+  void check(memref::DimOp op) { checkDim(op.getSource(), op.getIndex()); }
   void check(memref::ExpandShapeOp op) { checkExpandShape(op); }
+  void check(memref::LoadOp op) {
+    checkIndices(op.getMemref(), op.getIndices());
+  }
   void check(memref::ReinterpretCastOp op);
   void check(memref::ReshapeOp op) { checkReshape(op); }
-  void check(memref::SubViewOp op) {
-    checkSlice(op, op.getSource(), "source", /*hasUpstream=*/true);
+  void check(memref::StoreOp op) {
+    checkIndices(op.getMemref(), op.getIndices());
   }
+  void check(memref::SubViewOp op) { checkSlice(op, op.getSource(), "source"); }
   void check(memref::ViewOp op);
 
   void check(VectorTransferOpInterface op);
+  void check(vector::ExtractOp op) {
+    checkPosition(op.getMixedPosition(), op.getSourceVectorType());
+  }
+  void check(vector::InsertOp op) {
+    checkPosition(op.getMixedPosition(), op.getDestVectorType());
+  }
   void check(vector::LoadOp op) {
     checkVector(op.getBase(), op.getIndices(), op.getVectorType());
   }
@@ -74,7 +98,7 @@ public:
 
   void checkElementwise(Operation *op);
   /// Checks sizes of memory that is not there yet.
-  void checkNewSizes(ValueRange sizes);
+  void checkNewSizes(ShapedType type, ValueRange dynamicSizes);
   void checkSteps(ValueRange steps);
 
 private:
@@ -107,8 +131,12 @@ private:
   }
   void verify(CmpIPredicate predicate, Value actual, Value expected,
               const Twine &message) {
-    Value holds = compare(predicate, actual, expected);
-    cf::AssertOp::create(b, loc, holds, message.str());
+    Value known =
+        b.createOrFold<arith::CmpIOp>(loc, predicate, actual, expected);
+    // The report of one that fails names its operands.
+    if (!matchPattern(known, m_One()))
+      cf::AssertOp::create(b, loc, compare(predicate, actual, expected),
+                           message.str());
   }
   void verifyEqual(Value actual, Value expected, const Twine &message) {
     verify(CmpIPredicate::eq, actual, expected, message);
@@ -120,6 +148,7 @@ private:
     verify(CmpIPredicate::sge, actual, constant(least),
            "expected " + what + " to be at least");
   }
+  void verifyProduct(ValueRange sizes);
   Value multiply(ValueRange sizes);
   Value multiply(Value product, Value size);
   /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
@@ -133,21 +162,27 @@ private:
   template <typename Op> void checkReshape(Op op);
   template <typename Op> void checkInsertion(Op op);
   void checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
-                  StringRef name, bool hasUpstream);
+                  StringRef name);
+  void checkDim(Value shaped, Value index);
   void checkIndex(Value shaped, int64_t dim, Value index, int64_t count);
+  void checkIndices(Value shaped, ValueRange indices);
+  void checkPosition(ArrayRef<OpFoldResult> position, VectorType type);
   void checkVector(Value base, ValueRange indices, VectorType type);
   Extent findExtent(Value offset, ValueRange sizes, ValueRange strides);
 
   OpBuilder b;
   Location loc;
+  StringRef name; // of the op
 };
 } // namespace
 
-/// The unsigned product, saturated.
+/// The product of numbers that are not negative, saturated.
 Value SizeChecks::multiply(Value product, Value size) {
   auto next = arith::MulUIExtendedOp::create(b, loc, product, size);
   Value fits = compare(CmpIPredicate::eq, next.getHigh(), constant(0));
-  return select(fits, next.getLow(), constant(-1));
+  Value most = constant(std::numeric_limits<int64_t>::max());
+  Value low = arith::MinUIOp::create(b, loc, next.getLow(), most);
+  return select(fits, low, most);
 }
 
 Value SizeChecks::multiply(ValueRange sizes) {
@@ -165,6 +200,16 @@ Value SizeChecks::multiplyAll(Value count, function_ref<Value(Value)> getSize) {
   Value size = getSize(loop.getInductionVar());
   scf::YieldOp::create(b, loc, multiply(loop.getRegionIterArg(0), size));
   return loop.getResult(0);
+}
+
+/// Checks that products of `sizes`, which are not negative, do not overflow.
+void SizeChecks::verifyProduct(ValueRange sizes) {
+  SmallVector<Value> factors;
+  for (Value size : sizes)
+    // A product of others matters where one is 0.
+    factors.push_back(b.createOrFold<arith::MaxSIOp>(loc, size, constant(1)));
+  verify(CmpIPredicate::sle, multiply(factors), constant(kMostElements),
+         "expected product of sizes to be at most");
 }
 
 /// Checks that `sizes`, which are not negative, have a sum.
@@ -223,16 +268,15 @@ template <typename Op> void SizeChecks::checkExpandShape(Op op) {
   }
 }
 
-/// Checks that a slice is in `whole`. Upstream's checks of a slice hold as long
-/// as its last element does not overflow.
+/// Checks that a slice is in `whole`.
 void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
-                            StringRef name, bool hasUpstream) {
+                            StringRef name) {
+  SmallVector<Value> counts;
   for (auto [dim, offset, size, stride] : llvm::enumerate(
            op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
-    if (hasUpstream && isa<Attribute>(size) && isa<Attribute>(stride))
-      continue;
     Value room = sizeOf(whole, dim), start = toValue(offset);
-    Value count = toValue(size), zero = constant(0), one = constant(1);
+    Value count = counts.emplace_back(toValue(size));
+    Value zero = constant(0), one = constant(1);
     std::string where = llvm::formatv(" of the slice in dim {0}", dim);
     auto expectInside = [&](StringRef what) -> std::string {
       return llvm::formatv("expected {0} to be at most the size of {1}", what,
@@ -257,11 +301,15 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
              expectInside("end of the first element" + where));
     }
   }
+  // A stride may be 0.
+  if (llvm::any_of(op.getMixedStrides(),
+                   [](OpFoldResult stride) { return !isOneInteger(stride); }))
+    verifyProduct(counts);
 }
 
 template <typename Op> void SizeChecks::checkInsertion(Op op) {
   auto slice = cast<OffsetSizeAndStrideOpInterface>(op.getOperation());
-  checkSlice(slice, op.getDest(), "dest", /*hasUpstream=*/false);
+  checkSlice(slice, op.getDest(), "dest");
   llvm::SmallBitVector dropped = op.getDroppedDims();
   int64_t from = 0;
   for (auto [dim, size] : llvm::enumerate(op.getMixedSizes())) {
@@ -276,6 +324,7 @@ template <typename Op> void SizeChecks::checkInsertion(Op op) {
 }
 
 void SizeChecks::check(tensor::PadOp op) {
+  SmallVector<Value> sizes;
   for (auto [dim, low, high] :
        llvm::enumerate(op.getMixedLowPad(), op.getMixedHighPad())) {
     verifyNotNegative(toValue(low), "low padding of dim " + Twine(dim));
@@ -284,15 +333,14 @@ void SizeChecks::check(tensor::PadOp op) {
     verifySum({size, toValue(low)}, "low padding of dim " + Twine(dim));
     verifySum({size, toValue(low), toValue(high)},
               "high padding of dim " + Twine(dim));
+    Value padding = arith::AddIOp::create(b, loc, toValue(low), toValue(high));
+    sizes.push_back(arith::AddIOp::create(b, loc, size, padding));
     if (!op.getResultType().isDynamicDim(dim))
-      verifyEqual(
-          arith::AddIOp::create(
-              b, loc, size,
-              arith::AddIOp::create(b, loc, toValue(low), toValue(high))),
-          constant(op.getResultType().getDimSize(dim)),
-          "expected padded size of dim " + Twine(dim) +
-              " to be that of the result type");
+      verifyEqual(sizes.back(), constant(op.getResultType().getDimSize(dim)),
+                  "expected padded size of dim " + Twine(dim) +
+                      " to be that of the result type");
   }
+  verifyProduct(sizes);
 }
 
 /// The number of elements of `shaped`.
@@ -389,10 +437,21 @@ void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-void SizeChecks::checkNewSizes(ValueRange sizes) {
-  for (auto [i, size] : llvm::enumerate(sizes))
-    if (!isa_and_present<memref::DimOp, tensor::DimOp>(size.getDefiningOp()))
-      verifyNotNegative(size, "dynamic size " + Twine(i));
+void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
+  SmallVector<Value> sizes;
+  unsigned dynamic = 0;
+  for (int64_t size : type.getShape()) {
+    if (!ShapedType::isDynamic(size)) {
+      sizes.push_back(constant(size));
+      continue;
+    }
+    Value given = sizes.emplace_back(dynamicSizes[dynamic]);
+    if (!isa_and_present<memref::DimOp, tensor::DimOp>(given.getDefiningOp()))
+      verifyNotNegative(given, "dynamic size " + Twine(dynamic));
+    ++dynamic;
+  }
+  if (!type.hasStaticShape())
+    verifyProduct(sizes);
 }
 
 void SizeChecks::checkSteps(ValueRange steps) {
@@ -449,20 +508,18 @@ Extent SizeChecks::findExtent(Value offset, ValueRange sizes,
 
 /// The buffer of which `buffer` is a part with the same elements.
 static Value findWhole(Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
+  Type element = getElementTypeOrSelf(buffer);
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
-    auto source = dyn_cast<MemRefType>(view.getViewSource().getType());
-    if (!source || source.getElementType() != type.getElementType())
+    Value source = view.getViewSource();
+    if (!isa<BaseMemRefType>(source.getType()) ||
+        getElementTypeOrSelf(source) != element)
       break;
-    buffer = view.getViewSource();
+    buffer = source;
   }
   return buffer;
 }
 
 void SizeChecks::check(memref::ReinterpretCastOp op) {
-  auto type = dyn_cast<MemRefType>(op.getSource().getType());
-  if (!type)
-    return;
   auto whole = memref::ExtractStridedMetadataOp::create(
       b, loc, findWhole(op.getSource()));
   auto toValues = [&](ArrayRef<OpFoldResult> all) {
@@ -478,6 +535,7 @@ void SizeChecks::check(memref::ReinterpretCastOp op) {
     isEmpty = arith::OrIOp::create(b, loc, isEmpty,
                                    compare(CmpIPredicate::eq, size, zero));
   }
+  verifyProduct(sizes);
   Extent room =
       findExtent(whole.getOffset(), whole.getSizes(), whole.getStrides());
   Extent cast = findExtent(toValue(op.getMixedOffsets().front()), sizes,
@@ -512,19 +570,60 @@ void SizeChecks::check(memref::ViewOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Vectors
+// Indices
 //===----------------------------------------------------------------------===//
 
 /// Checks that `count` elements from `index` on are in `dim`.
 void SizeChecks::checkIndex(Value shaped, int64_t dim, Value index,
                             int64_t count) {
-  std::string name = "index of dim " + std::to_string(dim);
-  verifyNotNegative(index, name);
+  std::string what = llvm::formatv("index of dim {0} of {1}", dim, name);
+  verifyNotNegative(index, what);
+  std::string less;
+  if (count > 1)
+    less =
+        llvm::formatv(" its size less the {0} elements of the access", count);
   verify(CmpIPredicate::sle, index,
          subtract(sizeOf(shaped, dim), constant(count)),
-         "expected " + name + " to be at most its size less the " +
-             Twine(count) + " elements of the access");
+         "expected " + what + " to be at most" + less);
 }
+
+void SizeChecks::checkIndices(Value shaped, ValueRange indices) {
+  for (auto [dim, index] : llvm::enumerate(indices))
+    checkIndex(shaped, dim, index, /*count=*/1);
+}
+
+/// Checks that `shaped` has the dim `index`.
+void SizeChecks::checkDim(Value shaped, Value index) {
+  Value rank;
+  if (auto type = cast<ShapedType>(shaped.getType()); type.hasRank())
+    rank = constant(type.getRank());
+  else if (isa<BaseMemRefType>(type))
+    rank = memref::RankOp::create(b, loc, shaped);
+  else
+    rank = tensor::RankOp::create(b, loc, shaped);
+  std::string what = ("index of " + name).str();
+  verifyNotNegative(index, what);
+  verify(CmpIPredicate::sle, index, subtract(rank, constant(1)),
+         "expected " + what + " to be at most");
+}
+
+void SizeChecks::checkPosition(ArrayRef<OpFoldResult> position,
+                               VectorType type) {
+  for (auto [dim, index] : llvm::enumerate(position)) {
+    auto value = dyn_cast<Value>(index);
+    if (!value)
+      continue; // The verifiers have checked it.
+    std::string what = llvm::formatv("position {0} of {1}", dim, name);
+    verifyNotNegative(value, what);
+    // A vector of scalable length has at least as many elements.
+    verify(CmpIPredicate::sle, value, constant(type.getDimSize(dim) - 1),
+           "expected " + what + " to be at most");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
 
 void SizeChecks::checkVector(Value base, ValueRange indices, VectorType type) {
   int64_t first = static_cast<int64_t>(indices.size()) - type.getRank();
@@ -554,37 +653,70 @@ void SizeChecks::check(VectorTransferOpInterface op) {
     if (isChecked) {
       // Upstream computes the mask of the elements in bounds in 32 bits.
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-      std::string name = "index of dim " + std::to_string(dim);
-      verifyNotNegative(index, name);
+      std::string what = llvm::formatv("index of dim {0} of {1}", dim, name);
+      verifyNotNegative(index, what);
       verify(CmpIPredicate::sle, subtract(index, sizeOf(base, dim)),
              constant(kMost),
-             "expected " + name + " less its size to be at most");
+             "expected " + what + " less its size to be at most");
     } else {
       checkIndex(base, dim, index, count);
     }
   }
 }
 
-void mlir::bngrad::addSizeChecks(func::FuncOp function) {
+/// Erases upstream's checks of indices and slices, whose texts name no value.
+static void eraseUpstreamChecks(func::FuncOp function) {
+  function.walk([](cf::AssertOp op) {
+    StringRef message = op.getMsg();
+    size_t start = message.find(kUpstreamMessage);
+    if (start == StringRef::npos)
+      return;
+    message = message.substr(start + kUpstreamMessage.size()).split('\n').first;
+    if (message.contains("out-of-bounds") || message.contains("out of bounds"))
+      op.erase();
+  });
+}
+
+/// Reports a cast of memory whose extent is not known.
+static LogicalResult verifyCast(memref::ReinterpretCastOp op) {
+  if (isa<MemRefType>(findWhole(op.getSource()).getType()))
+    return success();
+  return op.emitOpError("expected source to be a buffer of known rank, got ")
+         << op.getSource().getType();
+}
+
+LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
+  eraseUpstreamChecks(function);
   SmallVector<Operation *> ops;
-  function.walk([&](Operation *op) { ops.push_back(op); });
+  WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+    ops.push_back(op);
+    if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op))
+      return verifyCast(cast);
+    return success();
+  });
+  if (result.wasInterrupted())
+    return failure();
   for (Operation *op : ops)
     llvm::TypeSwitch<Operation *>(op)
-        .Case<tensor::ConcatOp, tensor::ExpandShapeOp, tensor::ExtractSliceOp,
+        .Case<tensor::ConcatOp, tensor::DimOp, tensor::ExpandShapeOp,
+              tensor::ExtractOp, tensor::ExtractSliceOp, tensor::InsertOp,
               tensor::InsertSliceOp, tensor::ParallelInsertSliceOp,
               tensor::PadOp, tensor::ReshapeOp,
-              bufferization::MaterializeInDestinationOp,
-              memref::CollapseShapeOp, memref::ExpandShapeOp,
-              memref::ReinterpretCastOp, memref::ReshapeOp, memref::SubViewOp,
-              memref::ViewOp, VectorTransferOpInterface, vector::LoadOp,
-              vector::StoreOp>(
+              bufferization::MaterializeInDestinationOp, memref::AtomicRMWOp,
+              memref::CollapseShapeOp, memref::DimOp, memref::ExpandShapeOp,
+              memref::LoadOp, memref::ReinterpretCastOp, memref::ReshapeOp,
+              memref::StoreOp, memref::SubViewOp, memref::ViewOp,
+              VectorTransferOpInterface, vector::ExtractOp, vector::InsertOp,
+              vector::LoadOp, vector::StoreOp>(
             [](auto checked) { SizeChecks(checked).check(checked); })
         .Case<tensor::EmptyOp, tensor::GenerateOp>([](auto created) {
-          SizeChecks(created).checkNewSizes(created->getOperands());
+          SizeChecks(created).checkNewSizes(created.getType(),
+                                            created->getOperands());
         })
         .Case<tensor::SplatOp, memref::AllocOp, memref::AllocaOp,
               bufferization::AllocTensorOp>([](auto created) {
-          SizeChecks(created).checkNewSizes(created.getDynamicSizes());
+          SizeChecks(created).checkNewSizes(created.getType(),
+                                            created.getDynamicSizes());
         })
         .Case([](LoopLikeOpInterface loop) {
           if (std::optional<SmallVector<OpFoldResult>> steps =
@@ -597,4 +729,5 @@ void mlir::bngrad::addSizeChecks(func::FuncOp function) {
           if (OpTrait::hasElementwiseMappableTraits(other))
             SizeChecks(other).checkElementwise(other);
         });
+  return success();
 }

@@ -16,11 +16,18 @@ namespace mlir::bngrad {
 /// More elements than any memory has; sums of a few do not overflow.
 inline constexpr int64_t kMostElements = int64_t(1) << 56;
 
+/// What precedes the message of a check in the text that upstream makes of it.
+inline constexpr llvm::StringLiteral kUpstreamMessage = "\n^ ";
+
 /// Adds the run-time checks of sizes and indices that upstream lacks, as
 /// cf.assert before each op, or before the op whose region takes no others.
 /// Where each compares two index values, these are the actual and the expected
-/// one. docs/ahead-of-time.md lists the ops.
-void addSizeChecks(func::FuncOp function);
+/// one. They replace upstream's checks of indices and slices, whose texts name
+/// no value. docs/ahead-of-time.md lists the ops.
+///
+/// Errors: a diagnostic and failure for a memref.reinterpret_cast of an
+///         unranked buffer that is not a cast of a ranked one.
+LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad
 

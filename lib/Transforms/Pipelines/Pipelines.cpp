@@ -150,8 +150,10 @@ buildPipeline(OpPassManager &pm, const Options &options,
   exportOptions.infer = options.infer;
   addStages(Stage::Import, std::min(last, Stage::Partition));
   // While ops say how their sizes are related.
-  if (isExported && !exportOptions.packed)
+  if (isExported && !exportOptions.packed) {
+    addInlinePasses(pm);
     pm.addPass(createBNGradAddShapeFunctionsPass());
+  }
   if (last > Stage::Partition)
     addStages(Stage::Decompose, std::min(last, Stage::Apply));
   if (last != Stage::Lower)

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // JAX and StableHLO annotate modules with Shardy's meshes and shardings, with
-// GSPMD's shardings as strings, and with bounds of dynamic sizes. The
-// attributes are opaque, so this pass reads their text.
+// XLA's shardings as strings, and with bounds of dynamic sizes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Import.h"
+#include "Shardings.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -21,8 +21,6 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADDROPANNOTATIONSPASS
@@ -45,16 +43,15 @@ static StringRef getNamespace(Attribute attribute) {
 }
 
 /// Shardy's attributes of an op, also from the properties of an unregistered
-/// op. Attributes that name a mesh come before those that only name axes.
+/// op. Shardings, which name a mesh, come before attributes that only name
+/// axes.
 static SmallVector<Attribute> getShardings(Operation *op) {
   SmallVector<Attribute> withMesh, withoutMesh;
   auto add = [&](NamedAttribute attribute) {
     Attribute value = attribute.getValue();
     if (getNamespace(value) != "sdy")
       return;
-    std::string printed = print(value);
-    StringRef text = printed;
-    bool hasMesh = text.contains("@") || text.contains("mesh<");
+    bool hasMesh = StringRef(print(value)).starts_with("#sdy.sharding");
     (hasMesh ? withMesh : withoutMesh).push_back(value);
   };
   llvm::for_each(op->getDiscardableAttrs(), add);
@@ -89,23 +86,6 @@ static void dropBounds(ModuleOp module) {
                                         /*replaceTypes=*/true);
 }
 
-/// The sizes of the axes of a mesh, by name.
-using Mesh = llvm::StringMap<int64_t>;
-
-/// The axes in `["x"=2, "y"=4]`, which are the first strings in `text`.
-static Mesh parseMesh(StringRef text) {
-  Mesh mesh;
-  while (true) {
-    text = text.split('"').second;
-    auto [name, rest] = text.split('"');
-    int64_t size = 0;
-    if (!rest.consume_front("=") || rest.consumeInteger(10, size))
-      return mesh;
-    mesh[name] = size;
-    text = rest;
-  }
-}
-
 namespace {
 struct BNGradDropAnnotationsPass
     : bngrad::impl::BNGradDropAnnotationsPassBase<BNGradDropAnnotationsPass> {
@@ -113,17 +93,21 @@ struct BNGradDropAnnotationsPass
     ModuleOp module = getOperation();
     dropBounds(module);
     meshes.clear();
+    numDevices = 1;
+    if (auto count = module->getAttrOfType<IntegerAttr>("mhlo.num_partitions"))
+      numDevices = count.getValue().getSExtValue();
     SmallVector<Operation *> ops;
-    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      StringRef name = op->getName().getStringRef();
-      // A return is dropped along with its parent op.
-      if (name.starts_with("sdy.") && name != "sdy.return")
-        ops.push_back(op);
-      if (name == "sdy.mesh")
-        readMesh(op);
-    });
-    WalkResult walk = module.walk(
-        [&](Operation *op) { return WalkResult(dropShardings(op)); });
+    WalkResult walk =
+        module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+          StringRef name = op->getName().getStringRef();
+          // A return is dropped along with its parent op.
+          if (name.starts_with("sdy.") && name != "sdy.return")
+            ops.push_back(op);
+          return name == "sdy.mesh" ? readMesh(op) : success();
+        });
+    if (!walk.wasInterrupted())
+      walk = module.walk(
+          [&](Operation *op) { return WalkResult(dropShardings(op)); });
     if (walk.wasInterrupted())
       return signalPassFailure();
     for (Operation *op : ops)
@@ -132,25 +116,11 @@ struct BNGradDropAnnotationsPass
   }
 
 private:
-  void readMesh(Operation *op) {
-    auto name = dyn_cast_or_null<StringAttr>(
-        getAttribute(op, SymbolTable::getSymbolAttrName()));
-    Attribute mesh = getAttribute(op, "mesh");
-    if (name && mesh)
-      meshes[name.getValue()] = parseMesh(print(mesh));
-  }
-
+  /// Errors: a diagnostic at `op`.
+  LogicalResult readMesh(Operation *op);
   /// Reports a sharding of `op` that uses an axis with several devices. An
   /// attribute without a mesh uses the mesh of the preceding one.
   LogicalResult verifyReplicated(Operation *op, ArrayRef<Attribute> attributes);
-  /// Reads a mesh at the start of `text`, `@mesh` or `mesh<["x"=2]>`, if there
-  /// is one.
-  ///
-  /// Errors: a diagnostic at `op`, if there is no such mesh.
-  LogicalResult consumeMesh(Operation *op, StringRef &text,
-                            std::optional<Mesh> &mesh);
-  /// Reports a string of GSPMD such as `{devices=[2,1]0,1}`.
-  static LogicalResult verifyGspmd(Operation *op, StringRef text);
   /// Drops the shardings among the attributes of `op`.
   LogicalResult dropShardings(Operation *op);
   /// Calls `remove` for each sharding among the `attributes` of `op`, of its
@@ -163,91 +133,39 @@ private:
   LogicalResult drop(Operation *op);
 
   llvm::StringMap<Mesh> meshes;
+  /// Of the module, whose shardings do not all give a number.
+  int64_t numDevices = 1;
 };
 } // namespace
 
-LogicalResult
-BNGradDropAnnotationsPass::consumeMesh(Operation *op, StringRef &text,
-                                       std::optional<Mesh> &mesh) {
-  if (text.consume_front("mesh<")) {
-    auto [axes, after] = text.split('>');
-    mesh = parseMesh(axes);
-    text = after;
+LogicalResult BNGradDropAnnotationsPass::readMesh(Operation *op) {
+  auto name = dyn_cast_or_null<StringAttr>(
+      getAttribute(op, SymbolTable::getSymbolAttrName()));
+  Attribute attribute = getAttribute(op, "mesh");
+  if (!name || !attribute)
     return success();
-  }
-  if (!text.consume_front("@"))
-    return success();
-  StringRef name;
-  if (text.consume_front("\""))
-    std::tie(name, text) = text.split('"');
-  else
-    name = text.take_while([](char c) {
-      return llvm::isAlnum(c) || StringRef("_.$-").contains(c);
-    });
-  text.consume_front(name);
-  auto found = meshes.find(name);
-  if (found == meshes.end())
-    return op->emitError() << "expected a mesh @" << name
-                           << " of the sharding, got none";
-  mesh = found->second;
-  return success();
+  FailureOr<Mesh> mesh = parseMesh(attribute, [&] { return op->emitError(); });
+  if (succeeded(mesh))
+    meshes[name.getValue()] = std::move(*mesh);
+  return mesh;
 }
 
 LogicalResult
 BNGradDropAnnotationsPass::verifyReplicated(Operation *op,
                                             ArrayRef<Attribute> attributes) {
   std::optional<Mesh> mesh;
+  auto emitError = [&] { return op->emitError(); };
   for (Attribute attribute : attributes) {
-    std::string text = print(attribute);
-    // Each sharding is `<@mesh, [{"x"}, {}], replicated={"y"}>`, or contains a
-    // mesh: `<mesh<["x"=2]>, ...>`.
-    for (StringRef rest = text; !rest.empty();) {
-      if (failed(consumeMesh(op, rest, mesh)))
-        return failure();
-      if (rest.consume_front("replicated={")) {
-        rest = rest.split('}').second;
-        continue;
-      }
-      if (!rest.consume_front("\"")) {
-        rest = rest.drop_front();
-        continue;
-      }
-      StringRef axis;
-      std::tie(axis, rest) = rest.split('"');
-      if (!mesh || !mesh->contains(axis))
-        return op->emitError() << "expected axis '" << axis << "' of sharding "
-                               << attribute << " to be in its mesh";
-      if (int64_t size = mesh->lookup(axis); size != 1)
-        return op->emitError()
-               << "expected a module for one device, got sharding " << attribute
-               << " over the " << size << " devices of axis '" << axis << "'";
-    }
+    // Debugging information is in dictionaries of strings.
+    WalkResult walk = attribute.walk([&](Attribute nested) -> WalkResult {
+      return getNamespace(nested) == "sdy"
+                 ? verifyOneDevice(nested, meshes, mesh, emitError)
+                 : success();
+    });
+    if (walk.wasInterrupted())
+      return failure();
   }
   return success();
-}
-
-LogicalResult BNGradDropAnnotationsPass::verifyGspmd(Operation *op,
-                                                     StringRef text) {
-  StringRef rest = text;
-  int64_t devices = 1;
-  size_t begin = rest.find("devices=[");
-  if (begin != StringRef::npos) {
-    rest = rest.substr(begin + StringRef("devices=[").size());
-    rest = rest.take_until([](char c) { return c == ']'; });
-    SmallVector<StringRef> sizes;
-    rest.split(sizes, ',');
-    // The last size counts copies.
-    if (text.contains("last_tile_dim_replicate"))
-      sizes.pop_back();
-    for (StringRef size : sizes) {
-      int64_t value = 0;
-      devices *= size.getAsInteger(10, value) ? 0 : value;
-    }
-  }
-  if (devices == 1)
-    return success();
-  return op->emitError() << "expected a module for one device, got sharding \""
-                         << text << "\" over " << devices << " devices";
 }
 
 LogicalResult BNGradDropAnnotationsPass::dropShardings(
@@ -256,11 +174,12 @@ LogicalResult BNGradDropAnnotationsPass::dropShardings(
   for (NamedAttribute attribute : attributes) {
     StringRef name = attribute.getName();
     auto text = dyn_cast<StringAttr>(attribute.getValue());
-    bool isGspmd = name == "mhlo.sharding" && text;
-    if (!isGspmd && !name.starts_with("sdy."))
+    bool isXla = name == "mhlo.sharding" && text;
+    if (!isXla && !name.starts_with("sdy."))
       continue;
-    if (failed(isGspmd ? verifyGspmd(op, text)
-                       : verifyReplicated(op, attribute.getValue())))
+    if (failed(isXla ? verifyOneDevice(text.getValue(), numDevices,
+                                       [&] { return op->emitError(); })
+                     : verifyReplicated(op, attribute.getValue())))
       return failure();
     remove(attribute.getName());
   }

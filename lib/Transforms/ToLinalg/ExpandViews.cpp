@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Upstream infers the dims that a slice drops from the strides before the steps
-// are applied, and the sizes of an expanded group from its static sizes.
+// are applied, the sizes of an expanded group from its static sizes, and the
+// rank of a reshape from the length of its shape.
 // docs/upstream.md has programs for which it fails. Here, ops are rewritten so
 // that there is nothing to infer.
 //
@@ -173,6 +174,23 @@ static void expand(memref::ExpandShapeOp op) {
   op.erase();
 }
 
+/// Gives the result of `op` the rank that the length of its shape is.
+static void expand(memref::ReshapeOp op) {
+  auto type = dyn_cast<UnrankedMemRefType>(op.getType());
+  int64_t rank = cast<MemRefType>(op.getShape().getType()).getDimSize(0);
+  if (!type || ShapedType::isDynamic(rank))
+    return;
+  OpBuilder b(op);
+  auto ranked = MemRefType::get(
+      SmallVector<int64_t>(rank, ShapedType::kDynamic), type.getElementType(),
+      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  Value result = memref::ReshapeOp::create(b, op.getLoc(), ranked,
+                                           op.getSource(), op.getShape());
+  op.replaceAllUsesWith(
+      memref::CastOp::create(b, op.getLoc(), type, result).getResult());
+  op.erase();
+}
+
 /// Drops the steps of a slice of tensors in dims of size 1, where they have no
 /// effect: upstream would turn them into strides and drop other dims.
 template <typename OpTy> static void dropSteps(OpTy op) {
@@ -199,6 +217,8 @@ struct BNGradExpandViewsPass
       } else if (auto reshape = dyn_cast<memref::ExpandShapeOp>(op)) {
         if (reshapes)
           expand(reshape);
+      } else if (auto reshape = dyn_cast<memref::ReshapeOp>(op)) {
+        expand(reshape);
       } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
         dropSteps(slice);
       } else if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {

@@ -83,6 +83,32 @@ static bool isElementwisePart(linalg::GenericOp generic) {
   return isElementwisePart(generic, visited);
 }
 
+/// True if `producer` only widens the elements of its one input.
+static bool isWidening(linalg::GenericOp producer) {
+  Block *body = producer.getBody();
+  auto widened =
+      body->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
+  return producer.getNumResults() == 1 && isParallel(producer) &&
+         producer.getNumDpsInputs() == 1 && widened &&
+         widened.getIn() == body->getArgument(0) &&
+         llvm::all_of(producer.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isIdentity(); });
+}
+
+/// True if `consumer` reads an element of a tensor in every iteration, unlike a
+/// matrix product.
+static bool readsElements(linalg::GenericOp consumer) {
+  return llvm::any_of(consumer.getDpsInputOperands(), [&](OpOperand *input) {
+    return consumer.getMatchingIndexingMap(input).isPermutation();
+  });
+}
+
+static bool isReadByIdentity(OpOperand &use) {
+  return cast<linalg::GenericOp>(use.getOwner())
+      .getMatchingIndexingMap(&use)
+      .isIdentity();
+}
+
 /// The reason why it costs more to compute the producer at `use` than to read
 /// its value there, judged from this use alone; empty if it does not.
 static StringRef findCost(OpOperand &use) {
@@ -93,8 +119,10 @@ static StringRef findCost(OpOperand &use) {
   if (producer->getBlock() != consumer->getBlock())
     return "it is in another block";
   // With the identity map, producer and consumer have the same loops; else a
-  // per-channel value would be computed once per element.
-  if (!consumer.getMatchingIndexingMap(&use).isIdentity())
+  // per-channel value would be computed once per element. A widening may be:
+  // gradients widen their parameters there, too.
+  if (!isReadByIdentity(use) &&
+      !(isWidening(producer) && readsElements(consumer)))
     return "it is not read by the identity map";
   // A transposing producer would make loads of the consumer strided.
   AffineMap resultMap =
@@ -232,10 +260,16 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       // A producer that sums and another loop read is computed in both. A
       // gradient is not: like a value that is needed in memory anyway or that
       // only element-wise loops read, it becomes a result of its first reader.
-      bool isRepeated = mayDisappear(producer) && isReadBySums(producer) &&
-                        !isElementwisePart(producer);
+      // Only a reader with the same loops can have it as a result.
+      bool isRepeated = mayDisappear(producer) &&
+                        !isElementwisePart(producer) &&
+                        (isReadBySums(producer) || !isReadByIdentity(*operand));
       if (isRepeated)
         return repeat(rewriter, producer);
+      if (!isReadByIdentity(*operand)) {
+        LDBG() << "not fused, as the widened value is needed: " << producer;
+        continue;
+      }
       SetVector<Operation *> moved;
       if (!mayYieldResults(producer, consumer, moved)) {
         LDBG() << "not fused, as something reads it before the reader, or in "

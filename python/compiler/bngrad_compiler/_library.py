@@ -62,6 +62,9 @@ def _cuda_path() -> str:
 @functools.cache
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(library_path())
+    library.bngradWatchForks.argtypes = []
+    library.bngradWatchForks.restype = None
+    library.bngradWatchForks()
     request = ctypes.POINTER(_Request)
     library.bngradCreateProgram.argtypes = [request, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Entries)]
     library.bngradDestroyProgram.argtypes = [ctypes.c_void_p]

@@ -2,6 +2,7 @@
  *
  *   signals        they leave the dispositions of all signals as they are
  *   fork           the child of a process in which another thread compiles can compile
+ *   load           the same while it loads the compiler
  *   late           a fork that begins before the compiler is loaded waits for the compilation
  *   hold           no compilation ends or begins while the compiler is held
  *   exit           the process may end while another thread compiles
@@ -154,6 +155,36 @@ static int test_fork(void) {
   _exit(0);
 }
 
+static atomic_int is_loading;
+
+/* Replaces the system's function in all libraries; loading the compiler takes 300 ms. */
+void *dlopen(const char *file, int mode) {
+  void *(*next)(const char *, int);
+  *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
+  if (file && !(mode & RTLD_NOLOAD) && strstr(file, "libBNGradCompiler.so")) {
+    atomic_store(&is_loading, 1);
+    wait_ms(300);
+  }
+  return next(file, mode);
+}
+
+static int test_load(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, compute_on, NULL);
+  while (!atomic_load(&is_loading))
+    wait_ms(1);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(compute(NUM_KERNELS - 1));
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  printf("the child %s\n", WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "computed" : "failed");
+  fflush(stdout);
+  _exit(0);
+}
+
 /* A variable of the compiler. */
 static int read_compiler(const char *name) {
   void *compiler = dlopen(getenv("BNGRAD_COMPILER"), RTLD_NOW | RTLD_NOLOAD);
@@ -286,6 +317,7 @@ int main(int argc, char **argv) {
   int number = argc > 2 ? atoi(argv[2]) : 0;
   return strcmp(name, "signals") == 0 ? test_signals()
          : strcmp(name, "fork") == 0  ? test_fork()
+         : strcmp(name, "load") == 0  ? test_load()
          : strcmp(name, "late") == 0  ? test_late()
          : strcmp(name, "hold") == 0  ? test_hold()
          : strcmp(name, "exit") == 0  ? test_exit(number)

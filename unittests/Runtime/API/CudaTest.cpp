@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <link.h>
+
 using namespace bngrad::test;
 
 namespace {
@@ -91,7 +93,7 @@ static std::vector<Spec> makeCudaSpecs() {
   Spec none = planes;
   none.wants[GradInput] = false;
   none.dataType = BNGRAD_DTYPE_BF16;
-  // epsilon is the op's attribute.
+  // The kernel widens parameters before it adds epsilon.
   Spec narrow = apart;
   narrow.parameterType = BNGRAD_DTYPE_BF16;
   narrow.resultType = BNGRAD_DTYPE_F16;
@@ -121,6 +123,47 @@ TEST(Cuda, Emulator) {
       mgpuEventDestroy(completion.context);
     }
     EXPECT_EQ(bngradCudaTakeStatus(), 0);
+  }
+  mgpuStreamDestroy(stream);
+  bngradDestroyHandle(handle);
+  unsetenv("BNGRAD_CACHE_DIR");
+}
+
+/// The kernels in this process, which are files in memory.
+static int countKernels() {
+  int count = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *count) {
+        *static_cast<int *>(count) += !!std::strstr(info->dlpi_name, "/fd/");
+        return 0;
+      },
+      &count);
+  return count;
+}
+
+/// epsilon is an argument of the kernel, also where it widens parameters.
+TEST(Cuda, Epsilon) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  bngradHandle_t handle = nullptr;
+  ASSERT_EQ(bngradCreateHandle(&handle, BNGRAD_DEVICE_CUDA_EMULATOR, 0),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  void *stream = mgpuStreamCreate();
+  for (bngradDtype_t type : {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_BF16}) {
+    // No other test has these types.
+    Spec spec;
+    spec.dataType = BNGRAD_DTYPE_F16;
+    spec.parameterType = type;
+    spec.resultType = BNGRAD_DTYPE_F64;
+    int before = countKernels();
+    for (double epsilon : {0.0, 1e-3, 0.5}) {
+      spec.epsilon = epsilon;
+      DeviceGradient gradient(spec, handle);
+      ASSERT_EQ(gradient.status, BNGRAD_SUCCESS) << bngradGetLastError();
+      ASSERT_EQ(gradient.run(stream), BNGRAD_SUCCESS) << bngradGetLastError();
+      EXPECT_EQ(gradient.host.check(), "");
+    }
+    EXPECT_EQ(countKernels() - before, 1);
   }
   mgpuStreamDestroy(stream);
   bngradDestroyHandle(handle);

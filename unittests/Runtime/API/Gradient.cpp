@@ -167,7 +167,7 @@ Gradient::Gradient(const Spec &given) : spec(given) {
   }
 
   options.struct_size = sizeof(options);
-  options.epsilon = spec.isInvStd ? 0 : 1e-3;
+  options.epsilon = spec.isInvStd ? 0 : spec.epsilon;
   options.statistics =
       spec.isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
   options.statistic =

@@ -53,6 +53,8 @@ struct Spec {
   /// GradOutput or Input: grad_input is written over it; GradInput: over none.
   Operand inPlaceOf = GradInput;
   unsigned seed = 1;
+  /// Not of an inv_std.
+  double epsilon = 1e-3;
 
   std::string print() const;
 };

@@ -61,12 +61,12 @@ def BNGradAddShapeFunctionsPass
            the number of the error, the expected and the actual size at the
            pointer, and returns a status. NAME gets the names of its parameters
            and the texts of these errors as attributes, for `bngrad-export-c`.
-           Poison numbers of integer and index types become constants, in NAME
-           as well, so that checks of them are defined.
-    Fails: if the indices of a reshape of tensors are not consecutive, a dim has a
-           negative index, an indexing map has a divisor that is not a positive
-           constant, or the condition of a cf.assert depends on memory that the
-           function writes (error at the op).
+    Fails: with an error at the op, if there is a call, the indices of a reshape of
+           tensors are not consecutive, a dim has a negative index, an indexing map
+           has a divisor that is not a positive constant, a
+           memref.reinterpret_cast takes an unranked buffer that is not a cast of a
+           ranked one, or the condition of a cf.assert or a size of a result
+           depends on memory that the function writes.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect",
@@ -524,6 +524,46 @@ def BNGradConvertToLLVMPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def BNGradDropPromisesPass : Pass<"bngrad-drop-promises", "::mlir::ModuleOp"> {
+  let summary = "Drop what a program promises to LLVM, and define its poison";
+  let description = [{
+    Needs: functions, before they are inlined and `bngrad-add-shape-functions`.
+    Gives: a program that has the same values however its ops are simplified, so
+           that it agrees with the checks of its sizes and indices:
+
+      * functions, arguments and results have no attributes of LLVM, such as
+        `llvm.range`, `passthrough` and `memory_effects`, and no `no_inline`;
+      * integer ops of arith have no flags `nsw`, `nuw` and `exact`;
+      * poison numbers, and vectors of these, have all bits set; a lane of
+        `vector.shuffle` without an element takes the first element;
+      * affine ops are lowered, before upstream composes their maps.
+    Fails: if an affine op cannot be lowered.
+
+    Before:
+
+    ```mlir
+    func.func @f(%i: index {llvm.range = #llvm.constant_range<i64, 0, 8>}) -> index {
+      %0 = affine.apply affine_map<(d0) -> (d0 * 4)>(%i)
+      %1 = arith.divsi %0, %i exact : index
+      return %1 : index
+    }
+    ```
+
+    After:
+
+    ```mlir
+    func.func @f(%i: index) -> index {
+      %c4 = arith.constant 4 : index
+      %0 = arith.muli %i, %c4 : index
+      %1 = arith.divsi %0, %i : index
+      return %1 : index
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def BNGradDefineValuesPass : Pass<"bngrad-define-values"> {
   let summary = "Define the values that LLVM leaves undefined";
   let description = [{
@@ -535,11 +575,12 @@ def BNGradDefineValuesPass : Pass<"bngrad-define-values"> {
         float ops without `nnan` and `ninf`, and `llvm.getelementptr` without `nuw`.
         Upstream sets `nsw` where it lowers affine expressions, and `nuw` on the
         product of an index and a stride (docs/upstream.md, section 21);
-      * no `llvm.intr.assume`;
+      * no `llvm.intr.assume`, and intrinsics of bits without `is_zero_poison` and
+        `is_int_min_poison`;
       * shifts by as many bits as there are, or more, leave none of the value, or its
         sign alone;
       * a loaded i1 is true unless its byte is 0;
-      * a number that is poison or undefined is 0.
+      * a number or a vector that is poison or undefined is 0.
     Fails: never.
 
     Before:

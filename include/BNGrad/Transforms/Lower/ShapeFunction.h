@@ -36,16 +36,18 @@ using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 /// Turns `function`, which is on tensors, into one that computes no data: it
 /// checks at run time all sizes that ops require, by upstream's interface and
 /// for ops of the tensor dialect that lack it, and computes the sizes of the
-/// results. Error i becomes element i of `errors`. False if sizes depend on
-/// memory that the function writes.
+/// results. Error i becomes element i of `errors`.
 ///
-/// Errors: a diagnostic and failure for a reshape whose indices are not
-///         consecutive (docs/upstream.md, section 14), for an indexing map
-///         with a divisor that is not a positive constant, and for a cf.assert
-///         whose condition depends on memory that the function writes.
-FailureOr<bool> makeShapeFunction(func::FuncOp function,
-                                  EmitSizeError emitError, EmitSizes emitSizes,
-                                  std::vector<SizeError> &errors);
+/// Errors: a diagnostic and failure for
+///   * a call, which is to be inlined before;
+///   * a reshape whose indices are not consecutive (docs/upstream.md, section
+///     14), and a memref.reinterpret_cast of memory whose extent is not known;
+///   * an indexing map with a divisor that is not a positive constant;
+///   * a cf.assert whose condition, or a result whose size, depends on memory
+///     that the function writes.
+LogicalResult makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
+                                EmitSizes emitSizes,
+                                std::vector<SizeError> &errors);
 
 } // namespace mlir::bngrad
 

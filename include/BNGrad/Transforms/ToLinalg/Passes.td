@@ -16,15 +16,19 @@ def BNGradDropAnnotationsPass
   let summary = "Drop shardings over one device, and bounds of dynamic sizes";
   let description = [{
     Needs: a module as JAX or StableHLO print it, in generic form. It may have
-           meshes, shardings and ops of Shardy (`sdy`), shardings of GSPMD
-           (`mhlo.sharding`), and `#stablehlo.bounds` as the encoding of types.
+           meshes, shardings and ops of Shardy (`sdy`), shardings of XLA
+           (`mhlo.sharding`, also tuples and named ones), and
+           `#stablehlo.bounds` as the encoding of types.
     Gives: the same module without these. Meshes may have any number of devices,
            as long as all values are replicated on them. The body of an
            `sdy.manual_computation` over axes of one device replaces the op.
-    Fails: if a value is sharded over several devices, or an op of Shardy has
-           results that are neither its operands nor computed by its region
-           (error at that op). Programs for several processes are annotated
-           with MLIR's own dialect `shard` (docs/distributed.md).
+           `{manual}` and `{unreduced}` of XLA are over as many devices as
+           `mhlo.num_partitions` says, by default one.
+    Fails: if a value is sharded over several devices, a sharding cannot be
+           parsed, or an op of Shardy has results that are neither its operands
+           nor computed by its region (error at that op). Programs for several
+           processes are annotated with MLIR's own dialect `shard`
+           (docs/distributed.md).
 
     Before:
 
@@ -363,9 +367,9 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            each of them allows it. The producers of grad_output and input are
            fused into both generics of a gradient; its element-wise generic is
            fused into the consumer of grad_input. Per-channel values remain
-           per-channel, and no generic with a reduction is duplicated. A reshape
-           between two generics is folded: the loops of the coarser shape are
-           split.
+           per-channel, except for conversions to a wider type, and no generic
+           with a reduction is duplicated. A reshape between two generics is
+           folded: the loops of the coarser shape are split.
     Fails: if the indices of a reshape are not consecutive (error at the
            reshape). Ops that cannot be fused are unchanged.
 
@@ -430,7 +434,8 @@ def BNGradExpandViewsPass : Pass<"bngrad-expand-views"> {
            a dynamic size that may be 1, no longer drops dims; a
            `memref.reinterpret_cast` drops them instead. With `reshapes`, a
            `memref.expand_shape` with several dynamic sizes in a group becomes a
-           `memref.reinterpret_cast`. Upstream crashes on such ops, or drops
+           `memref.reinterpret_cast`. The result of a `memref.reshape` by a shape
+           of known length has a rank. Upstream crashes on such ops, or drops
            other dims (docs/upstream.md). Without `reshapes`, reshapes stay, so
            that they can be folded.
     Fails: if the sizes and the strides of a slice's type imply different dropped
