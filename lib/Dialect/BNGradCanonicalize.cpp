@@ -30,10 +30,10 @@ static Value buildZeros(PatternRewriter &rewriter, Location loc,
 
 namespace {
 /// Reads through a tensor.cast that only forgets sizes.
-struct FoldCastOfOperand : OpInterfaceRewritePattern<GradientOpInterface> {
+struct FoldCastOfOperand : OpInterfaceRewritePattern<BatchNormOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(GradientOpInterface op,
+  LogicalResult matchAndRewrite(BatchNormOpInterface op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (OpOperand &operand : op->getOpOperands()) {
@@ -51,10 +51,10 @@ struct FoldCastOfOperand : OpInterfaceRewritePattern<GradientOpInterface> {
 
 /// Adds every size known from the operands to the result types. A tensor.cast
 /// converts each result to the type that its users expect.
-struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
+struct RefineResultTypes : OpInterfaceRewritePattern<BatchNormOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(GradientOpInterface op,
+  LogicalResult matchAndRewrite(BatchNormOpInterface op,
                                 PatternRewriter &rewriter) const override {
     SmallVector<Type> refined(op->getResultTypes());
     auto inferring = cast<InferTypeOpInterface>(op.getOperation());
@@ -81,12 +81,13 @@ struct RefineResultTypes : OpInterfaceRewritePattern<GradientOpInterface> {
   }
 };
 
-/// Without elements there is nothing to sum: every per-channel result is 0,
-/// whatever mean and variance are, and every other result is 0 or empty.
-struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
+/// Without elements there is nothing to sum: every per-channel result but
+/// inv_std is 0, whatever mean and variance are, and every other result is 0 or
+/// empty.
+struct FoldEmptyInput : OpInterfaceRewritePattern<BatchNormOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(GradientOpInterface op,
+  LogicalResult matchAndRewrite(BatchNormOpInterface op,
                                 PatternRewriter &rewriter) const override {
     Value input = op.getOperandOf(Role::Input);
     if (!isEmpty(input))
@@ -101,7 +102,11 @@ struct FoldEmptyInput : OpInterfaceRewritePattern<GradientOpInterface> {
     for (auto [dim, size] :
          llvm::enumerate(cast<RankedTensorType>(input.getType()).getShape()))
       isCountZero |= size == 0 && !op.isFeatureDim(dim);
-    if (!isCountZero && !llvm::all_of(op->getResults(), isEmpty))
+    bool mayBeNonzero = !isCountZero;
+    for (auto [role, result] :
+         llvm::zip_equal(op.getResultRoles(), op->getResults()))
+      mayBeNonzero |= role == Role::InvStd && !result.use_empty();
+    if (mayBeNonzero && !llvm::all_of(op->getResults(), isEmpty))
       return rewriter.notifyMatchFailure(op, "a result may not be 0");
     SmallVector<Value> zeros;
     for (Type type : op->getResultTypes())

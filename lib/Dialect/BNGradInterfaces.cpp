@@ -23,10 +23,10 @@ using namespace mlir::bngrad;
 static constexpr int64_t kNumSums = 2;
 
 //===----------------------------------------------------------------------===//
-// GradientOpInterface
+// BatchNormOpInterface
 //===----------------------------------------------------------------------===//
 
-Role GradientOpInterface::getOperandRole(OpOperand &operand) {
+Role BatchNormOpInterface::getOperandRole(OpOperand &operand) {
   unsigned end = 0;
   for (auto [i, role] : llvm::enumerate(getOperandRoles())) {
     end += getODSOperands(i).size();
@@ -36,20 +36,20 @@ Role GradientOpInterface::getOperandRole(OpOperand &operand) {
   llvm_unreachable("expected an operand of this op");
 }
 
-Value GradientOpInterface::getOperandOf(Role role) {
+Value BatchNormOpInterface::getOperandOf(Role role) {
   for (OpOperand &operand : getOperation()->getOpOperands())
     if (getOperandRole(operand) == role)
       return operand.get();
   return Value();
 }
 
-Value GradientOpInterface::getStatistic() {
+Value BatchNormOpInterface::getStatistic() {
   Value variance = getOperandOf(Role::Variance);
   return variance ? variance : getOperandOf(Role::InvStd);
 }
 
-std::optional<int64_t> GradientOpInterface::getInputDim(Role role,
-                                                        int64_t dim) {
+std::optional<int64_t> BatchNormOpInterface::getInputDim(Role role,
+                                                         int64_t dim) {
   switch (getInfo(role).shape) {
   case RoleShape::Data:
     return dim;
@@ -65,7 +65,7 @@ std::optional<int64_t> GradientOpInterface::getInputDim(Role role,
   llvm_unreachable("expected a role whose tensors have dims");
 }
 
-SmallVector<int64_t> GradientOpInterface::getDataShape() {
+SmallVector<int64_t> BatchNormOpInterface::getDataShape() {
   auto shapeOf = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getShape();
   };
@@ -91,7 +91,7 @@ SmallVector<int64_t> GradientOpInterface::getDataShape() {
 //===----------------------------------------------------------------------===//
 
 Speculation::Speculatability
-mlir::bngrad::detail::getSpeculatability(GradientOpInterface op) {
+mlir::bngrad::detail::getSpeculatability(BatchNormOpInterface op) {
   auto isStatic = [](Type type) {
     return cast<ShapedType>(type).hasStaticShape();
   };
@@ -101,7 +101,7 @@ mlir::bngrad::detail::getSpeculatability(GradientOpInterface op) {
 }
 
 LogicalResult
-mlir::bngrad::detail::reifyResultShapes(GradientOpInterface op,
+mlir::bngrad::detail::reifyResultShapes(BatchNormOpInterface op,
                                         OpBuilder &builder,
                                         ReifiedRankedShapedTypeDims &shapes) {
   Location loc = op.getLoc();
@@ -134,7 +134,7 @@ public:
   using GenerateErrorMessageFn =
       function_ref<std::string(Operation *, StringRef)>;
 
-  SizeChecks(GradientOpInterface op, OpBuilder &builder, Location loc,
+  SizeChecks(BatchNormOpInterface op, OpBuilder &builder, Location loc,
              GenerateErrorMessageFn generateErrorMessage)
       : op(op), builder(builder), loc(loc),
         input(cast<TypedValue<RankedTensorType>>(op.getOperandOf(Role::Input))),
@@ -190,7 +190,7 @@ private:
                          generateErrorMessage(op, message));
   }
 
-  GradientOpInterface op;
+  BatchNormOpInterface op;
   OpBuilder &builder;
   Location loc;
   TypedValue<RankedTensorType> input;
@@ -199,7 +199,7 @@ private:
 } // namespace
 
 void mlir::bngrad::detail::generateSizeChecks(
-    GradientOpInterface op, OpBuilder &builder, Location loc,
+    BatchNormOpInterface op, OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage) {
   SizeChecks checks(op, builder, loc, generateErrorMessage);
   // Data first.
@@ -216,6 +216,11 @@ void mlir::bngrad::detail::generateSizeChecks(
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
+
+void BatchNormInferenceOp::getAsmResultNames(
+    function_ref<void(Value, StringRef)> setName) {
+  setName(getOutput(), "output");
+}
 
 void BatchNormBackwardElemtOp::getAsmResultNames(
     function_ref<void(Value, StringRef)> setName) {

@@ -61,8 +61,9 @@ static LogicalResult mergeShape(EmitErrorFn emitError, StringRef name,
 namespace {
 /// The known sizes, merged over all operands.
 struct Shapes {
-  SmallVector<int64_t> data;    // of input, grad_output, mask, grad_input
+  SmallVector<int64_t> data;    // of input and all other data
   SmallVector<int64_t> channel; // of the per-channel operands and results
+  StringRef ofChannel = "the sizes of input at feature_dims"; // for errors
 };
 } // namespace
 
@@ -110,6 +111,20 @@ static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// The role of the operand whose element type the operand `role` has.
+static Role getRoleWithType(const Operands &op, Role role) {
+  RoleType type = getInfo(role).type;
+  if (type == RoleType::AsInput)
+    return Role::Input;
+  if (type != RoleType::AsMean)
+    return role;
+  if (op[Role::Mean])
+    return Role::Mean;
+  return static_cast<Role>(*llvm::find_if(llvm::seq(kNumRoles), [&](auto i) {
+    return kRoles[i].type == RoleType::AsMean && op[static_cast<Role>(i)];
+  }));
+}
+
 /// Checks the types of the operands with `shape`, and merges their sizes into
 /// `sizes`.
 static LogicalResult verifyOperands(EmitErrorFn emitError, const Operands &op,
@@ -120,9 +135,7 @@ static LogicalResult verifyOperands(EmitErrorFn emitError, const Operands &op,
     const RoleInfo &info = getInfo(role);
     if (!op[role] || info.shape != shape || role == Role::Input)
       continue;
-    Role other = info.type == RoleType::AsInput  ? Role::Input
-                 : info.type == RoleType::AsMean ? Role::Mean
-                                                 : role;
+    Role other = getRoleWithType(op, role);
     Type type = getElementTypeOrSelf(op[role]);
     Type expected = getElementTypeOrSelf(op[other]);
     if (type != expected)
@@ -156,7 +169,7 @@ static LogicalResult mergeShape(EmitErrorFn emitError, Role role, Value value,
       shapes.channel[i] = shapes.data[dim];
     return success();
   case RoleShape::Channel:
-    return mergeShape(emitError, name, getShape(value), "that of mean",
+    return mergeShape(emitError, name, getShape(value), shapes.ofChannel,
                       shapes.channel);
   case RoleShape::Sums: {
     SmallVector<int64_t> shape = getShapeOfSums(shapes);
@@ -182,7 +195,7 @@ static LogicalResult verifyStatistic(EmitErrorFn emitError,
   return success();
 }
 
-/// (C5), of an op with a statistic.
+/// (C4) of training, (C5) of an op with a statistic.
 static LogicalResult verifyEpsilon(EmitErrorFn emitError, const Operands &op) {
   if (!std::isfinite(op.epsilon) || op.epsilon < 0)
     return emitError() << "expected epsilon to be finite and at least 0, got "
@@ -209,14 +222,15 @@ static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
   // (C3)
   for (int64_t dim : op.featureDims)
     shapes.channel.push_back(shapes.data[dim]);
-  if (failed(verifyOperands(emitError, op, RoleShape::Channel,
-                            "the sizes of input at feature_dims",
+  if (failed(verifyOperands(emitError, op, RoleShape::Channel, shapes.ofChannel,
                             shapes.channel)))
     return failure();
+  if (op[Role::Mean])
+    shapes.ofChannel = "that of mean";
   for (auto [dim, size] : llvm::zip_equal(op.featureDims, shapes.channel))
     shapes.data[dim] = size;
-  if (op.hasStatistic && (failed(verifyStatistic(emitError, op)) ||
-                          failed(verifyEpsilon(emitError, op))))
+  if ((op.hasStatistic && failed(verifyStatistic(emitError, op))) ||
+      failed(verifyEpsilon(emitError, op)))
     return failure();
   // (C6) and (C7) of the elemt half
   if (Value sums = op[Role::Sums])
@@ -227,14 +241,15 @@ static FailureOr<Shapes> verifyOperands(EmitErrorFn emitError,
   return shapes;
 }
 
-LogicalResult mlir::bngrad::detail::verify(GradientOpInterface op) {
+LogicalResult mlir::bngrad::detail::verify(BatchNormOpInterface op) {
   auto emitError = [&] { return op.emitOpError(); };
   FailureOr<Shapes> shapes =
       verifyOperands(emitError, Operands(op, op.getOperandRoles()));
   if (failed(shapes))
     return failure();
-  // The types of results: (C4) of the reduce half. Their shapes: (C6) of the
-  // gradient, (C5) of the reduce half, (C8) of the elemt half.
+  // The types of results: (C4) of the two reduces. Their shapes: (C6) of the
+  // gradient and of inference, (C5) of both reduces and of training, (C8) of
+  // the elemt half.
   for (auto [role, result] :
        llvm::zip_equal(op.getResultRoles(), op->getResults())) {
     Type type = getElementTypeOrSelf(result);
@@ -270,7 +285,8 @@ static Type inferType(const Operands &op, const Shapes &shapes, Role role) {
   case RoleType::AsInput:
     break;
   case RoleType::AsMean:
-    type = getElementTypeOrSelf(op[Role::Mean]);
+    type = op[Role::Mean] ? getElementTypeOrSelf(op[Role::Mean])
+                          : Type(getAccumulatorType(op.values));
     break;
   case RoleType::Float:
   case RoleType::Arithmetic:

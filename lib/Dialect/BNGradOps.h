@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The methods that BNGrad_GradientOp of BNGradOps.td defines for every op.
+// The methods that BNGrad_BatchNormOp of BNGradOps.td defines for every op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ struct Operands {
   bool hasStatistic;
 
 private:
-  static ValueRange getValues(GradientOpInterface op) {
+  static ValueRange getValues(BatchNormOpInterface op) {
     return op->getOperands();
   }
   template <typename T> static ValueRange getValues(T adaptor) {
@@ -53,7 +53,7 @@ private:
 };
 
 /// Verifies the constraints that follow from the roles of `op`.
-LogicalResult verify(GradientOpInterface op);
+LogicalResult verify(BatchNormOpInterface op);
 
 /// Infers the types of results of `roles`, and reports operands that the
 /// verifier rejects at `location`, if there is one.
@@ -63,17 +63,17 @@ LogicalResult inferTypes(std::optional<Location> location,
 
 /// Sizes that disagree at run time are undefined behaviour, so only an op whose
 /// operands all have static shapes may be speculated.
-Speculation::Speculatability getSpeculatability(GradientOpInterface op);
+Speculation::Speculatability getSpeculatability(BatchNormOpInterface op);
 
 /// Adds the sizes of each result: attributes for static sizes, sizes of input
 /// for dynamic ones.
-LogicalResult reifyResultShapes(GradientOpInterface op, OpBuilder &builder,
+LogicalResult reifyResultShapes(BatchNormOpInterface op, OpBuilder &builder,
                                 ReifiedRankedShapedTypeDims &shapes);
 
 /// Generates checks of the shape constraints for dynamic sizes, which compare
 /// every operand and result with input.
 void generateSizeChecks(
-    GradientOpInterface op, OpBuilder &builder, Location loc,
+    BatchNormOpInterface op, OpBuilder &builder, Location loc,
     function_ref<std::string(Operation *, StringRef)> generateErrorMessage);
 
 /// Adds every size known from the operands to the given result types. The

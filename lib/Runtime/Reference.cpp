@@ -1,4 +1,4 @@
-//===- Reference.cpp - ground truth of the gradients ------------*- C++ -*-===//
+//===- Reference.cpp - ground truth of the gradients ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,98 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Reference.h"
-
-#include <algorithm>
-#include <cassert>
-#include <cmath>
-#include <limits>
+#include "ReferenceParts.h"
 
 namespace bngrad {
-
-using Real = long double;
-
-//===----------------------------------------------------------------------===//
-// Iteration
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Adjacent dims that are all reduced or all features, as one.
-struct Loop {
-  int64_t extent;
-  /// How far one step moves in the row-major list of channels; 0 if reduced.
-  int64_t channelStride;
-};
-} // namespace
-
-static bool isFeatureDim(const std::vector<int64_t> &featureDims, size_t dim) {
-  return std::binary_search(featureDims.begin(), featureDims.end(),
-                            static_cast<int64_t>(dim));
-}
-
-/// The loops over `shape`, innermost first; at least one. Extents are > 0.
-static std::vector<Loop> collapse(const std::vector<int64_t> &shape,
-                                  const std::vector<int64_t> &featureDims) {
-  std::vector<Loop> loops;
-  int64_t numChannels = 1;
-  for (size_t dim = shape.size(); dim-- > 0;) {
-    if (shape[dim] == 1)
-      continue;
-    bool isFeature = isFeatureDim(featureDims, dim);
-    if (!loops.empty() && (loops.back().channelStride != 0) == isFeature)
-      loops.back().extent *= shape[dim];
-    else
-      loops.push_back({shape[dim], isFeature ? numChannels : 0});
-    if (isFeature)
-      numChannels *= shape[dim];
-  }
-  if (loops.empty())
-    loops.push_back({1, 0});
-  return loops;
-}
-
-/// Calls `body(begin, channel)` for every run of the innermost loop, row-major.
-template <typename Body>
-static void forEachRun(const std::vector<Loop> &loops, Body body) {
-  std::vector<int64_t> position(loops.size(), 0);
-  int64_t begin = 0, channel = 0;
-  while (true) {
-    body(begin, channel);
-    begin += loops[0].extent;
-    size_t i = 1;
-    for (; i < loops.size(); ++i) {
-      channel += loops[i].channelStride;
-      if (++position[i] != loops[i].extent)
-        break;
-      position[i] = 0;
-      channel -= loops[i].extent * loops[i].channelStride;
-    }
-    if (i == loops.size())
-      return;
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Sums
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A sum that keeps its rounding errors separately (D. Knuth, TAOCP 2, 4.2.2,
-/// theorem B): its own error does not grow with the number of terms.
-struct CompensatedSum {
-  Real sum = 0;
-  Real errors = 0;
-
-  void add(Real term) {
-    Real total = sum + term;
-    Real added = total - sum;
-    errors += (sum - (total - added)) + (term - added);
-    sum = total;
-  }
-  /// After an infinity or a NaN the errors are NaN and mean nothing.
-  Real get() const { return std::isfinite(sum) ? sum + errors : sum; }
-};
-
 struct ChannelSums {
   CompensatedSum dy;
   CompensatedSum dyXmu;
@@ -108,15 +25,6 @@ struct ChannelSums {
   Real errorDyXmu = 0;
 };
 } // namespace
-
-/// Terms of one run are first added up plainly in blocks of this many. The
-/// error is at most 2^10 * 2^-64 relative to A; the bound of f64 allows 2^-51.
-static constexpr int64_t kBlock = 1024;
-
-/// An element of the tensor of `role`.
-static double load(const ReferenceProblem &problem, Role role, int64_t index) {
-  return loadAsDouble(problem[role].type, problem[role].data, index);
-}
 
 static bool isMaskedOut(const ReferenceProblem &problem, int64_t index) {
   auto *mask = static_cast<const uint8_t *>(problem[Role::Mask].data);
@@ -204,81 +112,19 @@ static void addErrors(const ReferenceProblem &problem,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// u_acc: the roundoff of the widest operand, at least f32.
-static Real accumulatorRoundoff(const ReferenceProblem &problem) {
-  double roundoff = unitRoundoff(ElementType::F32);
-  for (const ReferenceTensor &tensor : problem.tensors)
-    if (tensor.data && isFloat(tensor.type))
-      roundoff = std::min(roundoff, unitRoundoff(tensor.type));
-  return roundoff;
-}
-
 namespace {
-/// The bound of one result as a function of its exact value and of A.
-struct Bound {
-  Real resultRoundoff;
-  /// 4 * u_acc * (4 + log2(M + 1)).
-  Real accumulated;
-  Real smallest;
-
-  Bound(const ReferenceProblem &problem, Role result, int64_t count)
-      : resultRoundoff(unitRoundoff(problem[result].type)),
-        accumulated(4 * accumulatorRoundoff(problem) *
-                    (4 + std::log2(static_cast<Real>(count) + 1))),
-        smallest(smallestSubnormal(problem[result].type)) {}
-
-  /// `error`: the effect of the operands' errors, which may enlarge the result
-  /// and A by as much.
-  double operator()(Real exact, Real absolute, Real error) const {
-    return static_cast<double>(resultRoundoff * (std::fabs(exact) + error) +
-                               accumulated * (absolute + error) + smallest +
-                               error);
-  }
-};
-
 /// The coefficients of grad_input for a channel. With k = scale*r,
 ///   grad_input = k * ((dy - meanDy) - (x - mean) * slope)
 ///   A = |k| * (|dy| + absMeanDy + |x - mean| * absSlope).
 struct Coefficients {
-  Real factor;
+  Parameter factor;
+  Real errorMean;
   Real meanDy;
   Real slope;
   Real absMeanDy;
   Real absSlope;
   Real errorMeanDy;
   Real errorSlope;
-};
-} // namespace
-
-static void resize(ReferenceResult &result, int64_t size) {
-  result.value.resize(static_cast<size_t>(size));
-  result.bound.resize(static_cast<size_t>(size));
-}
-
-static Real loadInvStd(const ReferenceProblem &problem, int64_t channel) {
-  if (problem[Role::InvStd].data)
-    return load(problem, Role::InvStd, channel);
-  Real variance = load(problem, Role::Variance, channel);
-  return 1 / std::sqrt(variance + problem.epsilon);
-}
-
-namespace {
-struct Sizes {
-  int64_t numChannels = 1;
-  /// Elements per channel of input. Not a quotient of sizes, as it is needed
-  /// even without channels.
-  int64_t perChannel = 1;
-
-  explicit Sizes(const ReferenceProblem &problem) {
-    assert(!problem.featureDims.empty() &&
-           problem.featureDims.back() <
-               static_cast<int64_t>(problem.shape.size()) &&
-           "expected a verified problem");
-    for (size_t dim = 0; dim < problem.shape.size(); ++dim) {
-      bool isFeature = isFeatureDim(problem.featureDims, dim);
-      (isFeature ? numChannels : perChannel) *= problem.shape[dim];
-    }
-  }
 };
 } // namespace
 
@@ -317,7 +163,29 @@ computeAllSums(const ReferenceProblem &problem, const std::vector<Loop> &loops,
   std::vector<ChannelSums> sums = computeSums(problem, loops, mean);
   if (problem[Role::GradOutput].error)
     addErrors(problem, loops, mean, sums);
+  if (const double *errors = problem[Role::Mean].error)
+    for (size_t channel = 0; channel < sums.size(); ++channel)
+      sums[channel].errorDyXmu +=
+          errors[channel] * (sums[channel].absDy + sums[channel].errorDy);
   return sums;
+}
+
+static Coefficients computeCoefficients(const ReferenceProblem &problem,
+                                        int64_t channel,
+                                        const ChannelSums &sums, Real count) {
+  Parameter invStd = loadInvStd(problem, channel);
+  Parameter scale = loadParameter(problem, Role::Scale, channel, /*absent=*/1);
+  Parameter slope = multiply(
+      multiply({sums.absDyXmu / count, sums.errorDyXmu / count}, invStd),
+      invStd);
+  return {multiply(scale, invStd),
+          loadParameter(problem, Role::Mean, channel).error,
+          sums.dy.get() / count,
+          (sums.dyXmu.get() / count * invStd.value) * invStd.value,
+          sums.absDy / count,
+          slope.value,
+          sums.errorDy / count,
+          slope.error};
 }
 
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem) {
@@ -376,25 +244,19 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
     const ChannelSums &channelSums = sums[channel];
     Real sumDy = channelSums.dy.get();
     Real sumDyXmu = channelSums.dyXmu.get();
-    Real r = loadInvStd(problem, channel);
-    Real scale =
-        problem[Role::Scale].data ? load(problem, Role::Scale, channel) : 1;
+    Parameter invStd = loadInvStd(problem, channel);
+    Real r = invStd.value;
 
     Real gradScale = sumDyXmu * r;
     results.gradScale.value[channel] = static_cast<double>(gradScale);
-    results.gradScale.bound[channel] =
-        gradScaleBound(gradScale, channelSums.absDyXmu * std::fabs(r),
-                       channelSums.errorDyXmu * std::fabs(r));
+    results.gradScale.bound[channel] = gradScaleBound(
+        gradScale, channelSums.absDyXmu * std::fabs(r),
+        multiply({channelSums.absDyXmu, channelSums.errorDyXmu}, invStd).error);
     results.gradOffset.value[channel] = static_cast<double>(sumDy);
     results.gradOffset.bound[channel] =
         gradOffsetBound(sumDy, channelSums.absDy, channelSums.errorDy);
-    coefficients[channel] = {scale * r,
-                             sumDy / realCount,
-                             (sumDyXmu / realCount * r) * r,
-                             channelSums.absDy / realCount,
-                             (channelSums.absDyXmu / realCount * r) * r,
-                             channelSums.errorDy / realCount,
-                             (channelSums.errorDyXmu / realCount * r) * r};
+    coefficients[channel] =
+        computeCoefficients(problem, channel, channelSums, realCount);
   }
 
   int64_t extent = loops[0].extent;
@@ -406,33 +268,63 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
       Real exact, absolute;
       Real error = loadError(problem, i);
       if (problem.globalStatistics) {
-        exact = c.factor * dy;
-        absolute = std::fabs(exact);
+        exact = dy;
+        absolute = std::fabs(dy);
       } else {
         Real xmu =
             load(problem, Role::Input, i) - static_cast<Real>(mean[channel]);
-        exact = c.factor * ((dy - c.meanDy) - xmu * c.slope);
-        absolute = std::fabs(c.factor) *
-                   (std::fabs(dy) + c.absMeanDy + std::fabs(xmu) * c.absSlope);
-        error += c.errorMeanDy + std::fabs(xmu) * c.errorSlope;
+        exact = (dy - c.meanDy) - xmu * c.slope;
+        Parameter product =
+            multiply({std::fabs(xmu), c.errorMean}, {c.absSlope, c.errorSlope});
+        absolute = std::fabs(dy) + c.absMeanDy + product.value;
+        error += c.errorMeanDy + product.error;
       }
+      exact *= c.factor.value;
       results.gradInput.value[i] = static_cast<double>(exact);
       results.gradInput.bound[i] =
-          gradInputBound(exact, absolute, std::fabs(c.factor) * error);
+          gradInputBound(exact, std::fabs(c.factor.value) * absolute,
+                         multiply(c.factor, {absolute, error}).error);
     }
   });
   return results;
 }
 
 std::shared_ptr<const ReferenceResult> Reference::compute(Role role) {
-  if (role == Role::Sums)
+  bool hasMean = problem[Role::Mean].data != nullptr;
+  switch (role) {
+  case Role::Sums:
     return std::make_shared<ReferenceResult>(computeReferenceSums(problem));
-  if (!gradients)
-    gradients = std::make_shared<ReferenceResults>(computeReference(problem));
-  ReferenceResult &result = role == Role::GradInput   ? gradients->gradInput
-                            : role == Role::GradScale ? gradients->gradScale
-                                                      : gradients->gradOffset;
-  return {gradients, &result};
+  case Role::Sum:
+  case Role::SquareSum: {
+    if (!moments)
+      moments =
+          std::make_shared<ReferenceMoments>(computeReferenceMoments(problem));
+    return {moments, role == Role::Sum ? &moments->sum : &moments->squareSum};
+  }
+  case Role::Output:
+    if (hasMean)
+      return std::make_shared<ReferenceResult>(
+          computeReferenceInference(problem));
+    [[fallthrough]];
+  case Role::Mean:
+  case Role::Variance:
+  case Role::InvStd: {
+    if (!training)
+      training = std::make_shared<ReferenceTraining>(
+          computeReferenceTraining(problem));
+    return {training, role == Role::Output     ? &training->output
+                      : role == Role::Mean     ? &training->mean
+                      : role == Role::Variance ? &training->variance
+                                               : &training->invStd};
+  }
+  default: {
+    if (!gradients)
+      gradients = std::make_shared<ReferenceResults>(computeReference(problem));
+    return {gradients, role == Role::GradInput   ? &gradients->gradInput
+                       : role == Role::GradScale ? &gradients->gradScale
+                                                 : &gradients->gradOffset};
+  }
+  }
 }
 
 //===----------------------------------------------------------------------===//

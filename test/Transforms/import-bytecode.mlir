@@ -24,3 +24,16 @@ func.func @written(%x: tensor<4x8xf32>, %c: tensor<4xf32>) -> tensor<4x8xf32> {
       -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
   return %0#0 : tensor<4x8xf32>
 }
+
+// CHECK-LABEL: func.func @forward(
+// CHECK: bngrad.batch_norm_training
+// CHECK-SAME: {epsilon = 2.500000e-01 : f64, feature_dims = array<i64: 0>}
+// CHECK: bngrad.batch_norm_inference
+// CHECK-SAME: {epsilon = 5.000000e-01 : f64, feature_dims = array<i64: 0>}
+func.func @forward(%x: tensor<4x8xf32>, %c: tensor<4xf32>) -> tensor<4x8xf32> {
+  %0:3 = "stablehlo.batch_norm_training"(%x, %c, %c) <{epsilon = 0.25 : f32, feature_index = 0 : i64}>
+      : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>)
+  %1 = "stablehlo.batch_norm_inference"(%0#0, %c, %c, %0#1, %0#2) <{epsilon = 0.5 : f32, feature_index = 0 : i64}>
+      : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}

@@ -425,3 +425,15 @@ func.func @constant_resource(%x: !d, %mean: !c, %inv_std: !c) -> !d {
       : !d, !c, !c
   return %0#0 : !d
 }
+
+// -----
+
+// Its statistics would be those of the shards.
+shard.grid @grid(shape = 2)
+func.func @training(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
+  %xs = shard.shard %x to %s : tensor<4x3xf32>
+  // expected-error @below {{'bngrad.batch_norm_training' op expected shards along feature_dims only, as its statistics are those of whole channels}}
+  %0:4 = bngrad.batch_norm_training input(%xs : tensor<4x3xf32>) : tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return %0#0 : tensor<4x3xf32>
+}

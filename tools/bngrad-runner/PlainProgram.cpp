@@ -64,7 +64,7 @@ private:
   LogicalResult visit(Block &block);
   LogicalResult visit(Operation *op);
   LogicalResult visitRegions(Operation *op);
-  LogicalResult visitGradient(GradientOpInterface op, std::string reason);
+  LogicalResult visitGradient(BatchNormOpInterface op, std::string reason);
   LogicalResult visitSums(Operation *op);
   LogicalResult visitBounded(Operation *op);
   FailureOr<Source> findSource(unsigned i, Value value);
@@ -107,11 +107,11 @@ LogicalResult PlainProgram::visitSums(Operation *op) {
 
 /// Replaces `op` by a call of the reference. `reason`: why operands lack
 /// bounds.
-LogicalResult PlainProgram::visitGradient(GradientOpInterface op,
+LogicalResult PlainProgram::visitGradient(BatchNormOpInterface op,
                                           std::string reason) {
   for (OpOperand &operand : op->getOpOperands())
     if (errors.contains(operand.get()) &&
-        !getInfo(op.getOperandRole(operand)).isLinear && reason.empty())
+        !getInfo(op.getOperandRole(operand)).takesErrors && reason.empty())
       reason = "a gradient by '" + op->getName().getStringRef().str() +
                "' of an operand that was computed from another gradient or a "
                "sum in any order";
@@ -239,7 +239,7 @@ LogicalResult PlainProgram::visit(Operation *op) {
       reason = found->second;
     isExact &= !errors.contains(operand);
   }
-  if (auto gradient = dyn_cast<GradientOpInterface>(op))
+  if (auto gradient = dyn_cast<BatchNormOpInterface>(op))
     return visitGradient(gradient, reason);
   if (hasBoundedRegions(op))
     return visitRegions(op);
@@ -285,7 +285,7 @@ LogicalResult PlainProgram::build() {
            << "--check: expected a function of one block, got "
            << function.getBody().getBlocks().size();
   WalkResult nested = function.walk([&](Operation *op) {
-    if (!isa<GradientOpInterface>(op))
+    if (!isa<BatchNormOpInterface>(op))
       return WalkResult::advance();
     Operation *parent = op->getParentOp();
     while (parent != function && hasBoundedRegions(parent))

@@ -207,7 +207,7 @@ ArgumentRole Program::getRole(unsigned argument) {
     for (Operation *user : value.getUsers()) {
       if (auto cast = dyn_cast<tensor::CastOp>(user))
         worklist.push_back(cast.getResult());
-      if (auto gradient = dyn_cast<GradientOpInterface>(user);
+      if (auto gradient = dyn_cast<BatchNormOpInterface>(user);
           gradient && gradient.getStatistic() == value)
         return ArgumentRole::Statistic;
     }

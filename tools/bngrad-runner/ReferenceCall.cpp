@@ -118,7 +118,7 @@ static ElementType getElementType(Value value) {
 }
 
 /// Describes `op` to the reference.
-static std::unique_ptr<Evaluation> describe(GradientOpInterface op) {
+static std::unique_ptr<Evaluation> describe(BatchNormOpInterface op) {
   auto evaluation = std::make_unique<Evaluation>();
   ReferenceProblem &problem = evaluation->problem;
   evaluation->rank = op.getDataShape().size();
@@ -144,7 +144,7 @@ namespace {
 /// The entries of a ReferenceTable, i64 values.
 class TableBuilder {
 public:
-  TableBuilder(OpBuilder &b, Location loc, GradientOpInterface op)
+  TableBuilder(OpBuilder &b, Location loc, BatchNormOpInterface op)
       : b(b), loc(loc), op(op),
         entries(4 * kNumRoles, arith::ConstantIntOp::create(b, loc, 0, 64)) {}
 
@@ -193,7 +193,7 @@ private:
 
   OpBuilder &b;
   Location loc;
-  GradientOpInterface op;
+  BatchNormOpInterface op;
   SmallVector<Value> entries;
   /// By result, each with its errors.
   SmallVector<std::pair<Value, Value>> buffers;
@@ -205,7 +205,7 @@ void TableBuilder::addOperands(function_ref<Value(Value)> getError) {
     Role role = op.getOperandRole(operand);
     setTensor(Operands, role, operand.get());
     Value error = getError(operand.get());
-    if (error && getInfo(role).isLinear)
+    if (error && getInfo(role).takesErrors)
       setTensor(OperandErrors, role, error);
   }
 }
@@ -277,7 +277,7 @@ CompiledProgram::Symbol ReferenceCalls::getSymbol() {
 }
 
 FailureOr<SmallVector<BoundedValue>>
-ReferenceCalls::replace(GradientOpInterface op,
+ReferenceCalls::replace(BatchNormOpInterface op,
                         function_ref<Value(Value)> getError) {
   OpBuilder b(op);
   Location loc = op.getLoc();

@@ -53,7 +53,7 @@ public:
   /// not
   ///         follow from the operands.
   FailureOr<SmallVector<BoundedValue>>
-  replace(GradientOpInterface op, function_ref<Value(Value)> getError);
+  replace(BatchNormOpInterface op, function_ref<Value(Value)> getError);
 
   /// The evaluation of each call, in order.
   ArrayRef<std::unique_ptr<Evaluation>> getEvaluations() const {

@@ -101,7 +101,7 @@ DenseSet<Value> mlir::bngrad::findInexactValues(func::FuncOp function) {
           llvm::for_each(block.getArguments(), mark);
       return;
     }
-    if (isa<GradientOpInterface>(op)) {
+    if (isa<BatchNormOpInterface>(op)) {
       for (Value result : op->getResults())
         if (isa<FloatType>(getElementTypeOrSelf(result)))
           mark(result);

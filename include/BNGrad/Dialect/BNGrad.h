@@ -39,7 +39,7 @@ namespace mlir::bngrad {
 /// The ODS name of `role`.
 inline StringRef stringifyRole(Role role) { return getInfo(role).name; }
 
-/// Default of GradientOpInterface, also used to infer types before the op
+/// Default of BatchNormOpInterface, also used to infer types before the op
 /// exists: the widest float element type among `operands`, at least f32.
 ///
 /// Shapes: at least one operand; operands that are not floats do not count.

@@ -13,12 +13,12 @@ include "mlir/IR/OpBase.td"
 
 def BNGrad_Dialect : Dialect {
   let name = "bngrad";
-  let summary = "Gradients of batch normalization";
+  let summary = "Batch normalization and its gradient";
   let description = [{
-    The `bngrad` dialect holds the gradient of batch normalization as one op on
-    tensors. `--bngrad-decompose` converts it to `linalg` on the way to CPU or GPU
-    code. See docs/mathematics.md for the derivation and docs/rationale.md for
-    the design of the op.
+    The `bngrad` dialect holds batch normalization and its gradient as ops on
+    tensors. `--bngrad-decompose` converts them to `linalg` on the way to CPU or
+    GPU code. See docs/mathematics.md for the derivation and docs/rationale.md for
+    the design of the ops.
   }];
   let cppNamespace = "::mlir::bngrad";
   let dependentDialects = [

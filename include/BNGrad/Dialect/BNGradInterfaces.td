@@ -11,11 +11,11 @@
 
 include "mlir/IR/Interfaces.td"
 
-def BNGrad_GradientOpInterface : OpInterface<"GradientOpInterface"> {
+def BNGrad_BatchNormOpInterface : OpInterface<"BatchNormOpInterface"> {
   let cppNamespace = "::mlir::bngrad";
   let description = [{
-    Every op of the dialect: a gradient of batch normalization, or a part of
-    one. An op has the operand `input`, and at most one operand and one result
+    Every op of the dialect on tensors: a batch normalization, its gradient, or
+    a part of one of them. An op has the operand `input`, and at most one operand and one result
     of each role of BNGrad/Dialect/Roles.def. CONTRIBUTING.md lists the files of
     a new op.
   }];

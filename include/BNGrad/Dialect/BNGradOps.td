@@ -41,11 +41,11 @@ class BNGrad_Clause<dag arguments, int index> {
 // Base class of the ops: pure computations on tensors with type and shape
 // inference. Operands and results are named by roles of Roles.def, from which
 // verification and inference follow. Operands come before attributes. An op
-// defines the methods of GradientOpInterface for which neither the defaults nor
+// defines the methods of BatchNormOpInterface for which neither the defaults nor
 // its attribute accessors suffice.
-class BNGrad_GradientOp<string mnemonic, list<Trait> traits = []>
+class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
-        BNGrad_GradientOpInterface, NoMemoryEffect,
+        BNGrad_BatchNormOpInterface, NoMemoryEffect,
         DeclareOpInterfaceMethods<ConditionallySpeculatable>,
         DeclareOpInterfaceMethods<InferTypeOpInterface,
                                   ["inferReturnTypes", "refineReturnTypes"]>,
@@ -127,11 +127,14 @@ def BNGrad_Mean : Arg<BNGrad_FloatTensor, "per-channel mean">;
 def BNGrad_Variance : Arg<Optional<BNGrad_FloatTensor>, "per-channel biased variance">;
 def BNGrad_InvStd : Arg<Optional<BNGrad_FloatTensor>,
     "per-channel 1/sqrt(variance + epsilon)">;
+def BNGrad_Offset : Arg<Optional<BNGrad_FloatTensor>, "per-channel summand, 0 if absent">;
+def BNGrad_Shift : Arg<Optional<BNGrad_FloatTensor>,
+    "per-channel, near the mean; 0 if absent">;
 def BNGrad_Mask : Arg<Optional<BNGrad_MaskTensor>,
     "false: grad_output counts as 0; shape of input">;
 
 def BNGrad_BatchNormBackwardOp
-    : BNGrad_GradientOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
+    : BNGrad_BatchNormOp<"batch_norm_backward", [AttrSizedOperandSegments]> {
   let summary = "Gradient of batch normalization";
   let description = [{
     Computes the gradients of a loss with respect to the input, the scale and
@@ -253,7 +256,7 @@ def BNGrad_BatchNormBackwardOp
 }
 
 def BNGrad_BatchNormBackwardReduceOp
-    : BNGrad_GradientOp<"batch_norm_backward_reduce"> {
+    : BNGrad_BatchNormOp<"batch_norm_backward_reduce"> {
   let summary = "The sums of the gradient of batch normalization";
   let description = [{
     The first half of `bngrad.batch_norm_backward`, for a batch that is spread
@@ -312,7 +315,7 @@ def BNGrad_BatchNormBackwardReduceOp
 }
 
 def BNGrad_BatchNormBackwardElemtOp
-    : BNGrad_GradientOp<"batch_norm_backward_elemt",
+    : BNGrad_BatchNormOp<"batch_norm_backward_elemt",
                         [AttrSizedOperandSegments,
                          // ODS generates this only for several results.
                          DeclareOpInterfaceMethods<OpAsmOpInterface,
@@ -376,6 +379,201 @@ def BNGrad_BatchNormBackwardElemtOp
       return getSums() ? Statistics::Batch : Statistics::Global;
     }
   }] # haveAnyFloatTypes;
+}
+
+def BNGrad_BatchNormTrainingOp
+    : BNGrad_BatchNormOp<"batch_norm_training", [AttrSizedOperandSegments]> {
+  let summary = "Batch normalization with the statistics of the batch";
+  let description = [{
+    Normalizes each channel of a batch by its own mean and variance. For every
+    channel (an index over `feature_dims`), with M the number of elements
+    reduced per channel:
+
+    ```
+    mean     = sum of input / M
+    variance = sum of (input - mean)^2 / M
+    inv_std  = 1/sqrt(variance + epsilon)
+    output   = (input - mean) * (scale * inv_std) + offset
+    ```
+
+    All arithmetic is in the widest element type among the operands, at least
+    f32; each result is rounded once to its own element type. The error of
+    `output` does not grow with the ratio of the mean to the standard deviation
+    (docs/numerics.md). If all elements of a channel are equal, its variance is 0
+    and its output is exactly the offset. A variance is never negative.
+    Infinities and NaN follow from the formulas.
+
+    An absent `scale` counts as 1, an absent `offset` as 0. Without elements,
+    mean and variance are 0. An unused result costs nothing. Running statistics are not
+    part of the op: they follow from `mean` and `variance` by per-channel ops.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `input` has fewer than 2^63 elements per channel.
+      (C3) `scale` and `offset` have one element type and compatible shapes,
+           equal to the sizes of `input` at `feature_dims`.
+      (C4) `epsilon` is finite and >= 0.
+      (C5) the shape of `output` is compatible with that of `input`, those of
+           `mean`, `variance` and `inv_std` with the sizes of `input` at
+           `feature_dims`.
+
+    The results may have any float types. Inferred are that of `input` for
+    `output`, and the type of the arithmetic for the statistics.
+
+    Example:
+
+    ```mlir
+    func.func @forward(%x: tensor<32x8x8x64xbf16>, %scale: tensor<64xf32>,
+                       %offset: tensor<64xf32>)
+        -> (tensor<32x8x8x64xbf16>, tensor<64xf32>, tensor<64xf32>) {
+      %y, %mean, %variance, %inv_std = bngrad.batch_norm_training
+          input(%x : tensor<32x8x8x64xbf16>) scale(%scale : tensor<64xf32>)
+          offset(%offset : tensor<64xf32>)
+          {epsilon = 1.0e-5 : f64, feature_dims = array<i64: 3>}
+          : tensor<32x8x8x64xbf16>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+      return %y, %mean, %inv_std
+          : tensor<32x8x8x64xbf16>, tensor<64xf32>, tensor<64xf32>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    BNGrad_Input:$input,
+    BNGrad_Scale:$scale,
+    BNGrad_Offset:$offset,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
+    DefaultValuedAttr<F64Attr, "0.0">:$epsilon
+  );
+  let results = (outs
+    BNGrad_FloatTensor:$output,
+    BNGrad_FloatTensor:$mean,
+    Res<BNGrad_FloatTensor, "biased">:$variance,
+    BNGrad_FloatTensor:$inv_std
+  );
+
+  let extraClassDeclaration = baseClassDeclaration # haveAnyFloatTypes;
+}
+
+def BNGrad_BatchNormInferenceOp
+    : BNGrad_BatchNormOp<"batch_norm_inference",
+                        [AttrSizedOperandSegments,
+                         // ODS generates this only for several results.
+                         DeclareOpInterfaceMethods<OpAsmOpInterface,
+                                                   ["getAsmResultNames"]>]> {
+  let summary = "Batch normalization with given statistics";
+  let description = [{
+    Normalizes each channel by the given statistics. For every channel (an index
+    over `feature_dims`), with r = 1/sqrt(variance + epsilon), or the given
+    inv_std:
+
+    ```
+    output = (input - mean) * (scale * r) + offset
+    ```
+
+    It is computed in this form, as the difference of input * (scale * r) and
+    mean * (scale * r) would lose digits. All arithmetic is in the widest element
+    type among the operands, at least f32; the result is rounded once. An absent
+    `scale` counts as 1, an absent `offset` as 0.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `input` has fewer than 2^63 elements per channel.
+      (C3) `scale`, `offset`, `mean` and `variance` or `inv_std` have one element
+           type and compatible shapes, equal to the sizes of `input` at
+           `feature_dims`.
+      (C4) exactly one of `variance` and `inv_std` is given.
+      (C5) `epsilon` is finite and >= 0, and 0 with `inv_std`.
+      (C6) the shape of `output` is compatible with that of `input`.
+
+    Example:
+
+    ```mlir
+    func.func @inference(%x: tensor<?x64x8x8xf32>, %scale: tensor<64xf32>,
+                         %offset: tensor<64xf32>, %mean: tensor<64xf32>,
+                         %variance: tensor<64xf32>) -> tensor<?x64x8x8xf32> {
+      %y = bngrad.batch_norm_inference input(%x : tensor<?x64x8x8xf32>)
+          scale(%scale : tensor<64xf32>) offset(%offset : tensor<64xf32>)
+          mean(%mean : tensor<64xf32>) variance(%variance : tensor<64xf32>)
+          {epsilon = 1.0e-5 : f64} : tensor<?x64x8x8xf32>
+      return %y : tensor<?x64x8x8xf32>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    BNGrad_Input:$input,
+    BNGrad_Scale:$scale,
+    BNGrad_Offset:$offset,
+    BNGrad_Mean:$mean,
+    BNGrad_Variance:$variance,
+    BNGrad_InvStd:$inv_std,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims,
+    DefaultValuedAttr<F64Attr, "0.0">:$epsilon
+  );
+  let results = (outs BNGrad_FloatTensor:$output);
+
+  let extraClassDeclaration = baseClassDeclaration # [{
+    /// The statistics are constants.
+    ::mlir::bngrad::Statistics getStatistics() { return Statistics::Global; }
+  }] # haveAnyFloatTypes;
+}
+
+def BNGrad_BatchNormTrainingReduceOp
+    : BNGrad_BatchNormOp<"batch_norm_training_reduce"> {
+  let summary = "The sums of the statistics of batch normalization";
+  let description = [{
+    The sums from which the statistics of a batch follow that is spread over
+    several devices, and the number M of elements that they cover. All three may
+    be added up over the devices, however uneven the parts are; a part without
+    elements has sums and a count of 0.
+
+    ```
+    sum        = sum of (input - shift)
+    square_sum = sum of (input - shift)^2
+    count      = M
+    ```
+
+    An absent `shift` counts as 0. The sum without a shift gives the mean of the
+    whole batch, and the sums with this mean as `shift` give its variance. A
+    variance from a `shift` that is far from the mean loses digits.
+
+    Constraints:
+      (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
+           in [0, rank(input)).
+      (C2) `input` has fewer than 2^63 elements per channel.
+      (C3) the shape of `shift` is compatible with the sizes of `input` at
+           `feature_dims`.
+      (C4) the element type of `sum` and `square_sum` is the widest among those
+           of `input` and `shift`, at least f32.
+      (C5) the shapes of `sum` and `square_sum` are compatible with the sizes of
+           `input` at `feature_dims`.
+
+    Example:
+
+    ```mlir
+    func.func @sums_of_shard(%x: tensor<?x64x8x8xbf16>, %mean: tensor<64xf32>)
+        -> (tensor<64xf32>, tensor<64xf32>, tensor<i64>) {
+      %sum, %square_sum, %count = bngrad.batch_norm_training_reduce
+          input(%x : tensor<?x64x8x8xbf16>) shift(%mean : tensor<64xf32>)
+          : tensor<64xf32>, tensor<64xf32>, tensor<i64>
+      return %sum, %square_sum, %count
+          : tensor<64xf32>, tensor<64xf32>, tensor<i64>
+    }
+    ```
+  }];
+
+  let arguments = (ins
+    BNGrad_Input:$input,
+    BNGrad_Shift:$shift,
+    DefaultValuedAttr<DenseI64ArrayAttr, "{1}">:$feature_dims
+  );
+  let results = (outs
+    BNGrad_FloatTensor:$sum,
+    BNGrad_FloatTensor:$square_sum,
+    Res<BNGrad_CountTensor, "M">:$count
+  );
 }
 
 def BNGrad_ElementCastOp

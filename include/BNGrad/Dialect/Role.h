@@ -37,7 +37,8 @@ enum class RoleShape {
 enum class RoleType {
   Float,      ///< any float type
   AsInput,    ///< the type of input
-  AsMean,     ///< the type of mean
+  AsMean,     ///< the type of mean; without an operand mean, that of the first
+              ///< such operand, and for a result the type of all arithmetic
   Arithmetic, ///< the widest float type of the operands, at least f32
   Bool,       ///< i1
   Integer     ///< i64
@@ -47,16 +48,15 @@ struct RoleInfo {
   const char *name;
   RoleShape shape;
   RoleType type;
-  /// Whether the results of an op are linear in all of its operands for which
-  /// this is true, taken together. The reference in long double propagates only
-  /// the errors of these operands.
-  bool isLinear;
+  /// Whether the reference in long double bounds the effect of errors of such
+  /// an operand on the results.
+  bool takesErrors;
 };
 
 /// In the order of Role.
 inline constexpr RoleInfo kRoles[] = {
-#define BNGRAD_ROLE(role, name, shape, type, isLinear)                         \
-  {name, RoleShape::shape, RoleType::type, isLinear},
+#define BNGRAD_ROLE(role, name, shape, type, takesErrors)                      \
+  {name, RoleShape::shape, RoleType::type, takesErrors},
 #include "BNGrad/Dialect/Roles.def"
 };
 

@@ -1,4 +1,4 @@
-//===- Reference.h - ground truth of the gradients --------------*- C++ -*-===//
+//===- Reference.h - ground truth of the ops ------------------ -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,8 +26,8 @@ struct ReferenceTensor {
   /// Null if absent.
   const void *data = nullptr;
   /// Bound on the error of each element of `data`, relative to the operand of
-  /// the computed results, for a role that is linear. The bounds of the results
-  /// include its effect. Null means no error.
+  /// the computed results, for a role that takes errors. The bounds of the
+  /// results include its effect. Null means no error.
   const double *error = nullptr;
 };
 
@@ -113,6 +113,63 @@ ReferenceResults computeReference(const ReferenceProblem &problem);
 /// Errors: throws std::bad_alloc if memory runs out.
 ReferenceResult computeReferenceSums(const ReferenceProblem &problem);
 
+/// Shapes: output has the shape of input, the others have one value per
+/// channel.
+struct ReferenceTraining {
+  ReferenceResult output;
+  ReferenceResult mean;
+  ReferenceResult variance;
+  ReferenceResult invStd;
+};
+
+/// Batch normalization with the statistics of the batch. With M the number of
+/// elements per channel and every sum over one channel:
+///
+///   mean     = sum of input / M
+///   variance = sum of (input - mean)^2 / M
+///   inv_std  = 1/sqrt(variance + epsilon)
+///   output   = (input - mean) * (scale * inv_std) + offset
+///
+/// M = 0: mean and variance are 0. Infinities and NaN follow from the formulas.
+///
+/// With G = 4*u_acc*(4 + log2(M + 1)), t = G * sqrt(mean^2 + variance) and
+/// A_var = (sqrt(variance) + 2t)^2, the bound of a result is
+/// u_out*|exact| + G*A + smallest subnormal, where A is
+///
+///   mean     sum of |input| / M
+///   variance A_var
+///   inv_std  inv_std * (1 + A_var/(variance + epsilon))
+///   output   |scale|*inv_std * (|input - mean| * (1 +
+///   A_var/(variance+epsilon))
+///            + sqrt(A_var) + u_acc*|mean|) + |offset|
+///
+/// For inv_std and output, it is infinite if G*A_var exceeds
+/// (variance + epsilon)/2. If all elements of a channel are equal, its variance
+/// is exactly 0 and its output is offset, rounded once. All bounds are infinite
+/// if the sums may overflow in the accumulator type.
+///
+/// Errors: throws std::bad_alloc if memory runs out.
+/// Source: docs/numerics.md.
+ReferenceTraining computeReferenceTraining(const ReferenceProblem &problem);
+
+/// output = (input - mean) * (scale*r) + offset, with r as in computeReference.
+/// A of its bound is |input - mean| * |scale*r| + |offset|.
+///
+/// Errors: throws std::bad_alloc if memory runs out.
+ReferenceResult computeReferenceInference(const ReferenceProblem &problem);
+
+/// Shapes: one value per channel.
+struct ReferenceMoments {
+  ReferenceResult sum;
+  ReferenceResult squareSum;
+};
+
+/// The sums of input - shift and of its square, with the bounds of sums of the
+/// type of the results.
+///
+/// Errors: throws std::bad_alloc if memory runs out.
+ReferenceMoments computeReferenceMoments(const ReferenceProblem &problem);
+
 /// The results of a problem, one by one. Those of one formula are computed at
 /// once.
 class Reference {
@@ -128,6 +185,8 @@ public:
 private:
   const ReferenceProblem &problem;
   std::shared_ptr<ReferenceResults> gradients;
+  std::shared_ptr<ReferenceTraining> training;
+  std::shared_ptr<ReferenceMoments> moments;
 };
 
 /// True if `result`, an element of `type`, is acceptable for `exact`: equal

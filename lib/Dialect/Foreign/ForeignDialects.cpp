@@ -84,9 +84,11 @@ public:
     allowUnknownOperations();
     allowUnknownTypes();
     if constexpr (&description == &kStableHlo)
-      addOperations<stablehlo::BatchNormGradOp>();
+      addOperations<stablehlo::BatchNormGradOp, stablehlo::BatchNormInferenceOp,
+                    stablehlo::BatchNormTrainingOp>();
     if constexpr (&description == &kMhlo)
-      addOperations<mhlo::BatchNormGradOp>();
+      addOperations<mhlo::BatchNormGradOp, mhlo::BatchNormInferenceOp,
+                    mhlo::BatchNormTrainingOp>();
     if (!description.hasTextInBytecode)
       addInterface(std::make_unique<UnreadBytecode>(this, description.command));
   }

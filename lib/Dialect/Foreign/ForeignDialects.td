@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Bytecode stores the properties of an op as a sequence that only a registered
-// op can read. Both ops below have the same properties in the same order as
-// their namesakes.
+// op can read. The ops below have the same properties in the same order as their
+// namesakes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 
 include "mlir/IR/OpBase.td"
 
-class Foreign_BatchNormGradOp<Dialect dialect>
-    : Op<dialect, "batch_norm_grad"> {
-  let summary = "gradient of batch normalization (StableHLO specification)";
+class Foreign_BatchNormOp<Dialect dialect, string mnemonic>
+    : Op<dialect, mnemonic> {
+  let summary = "batch normalization or its gradient (StableHLO specification)";
   let arguments = (ins
     Variadic<AnyType>:$inputs, AnyAttr:$epsilon, AnyAttr:$feature_index);
   let results = (outs Variadic<AnyType>:$outputs);
@@ -29,12 +29,22 @@ def StableHlo_Dialect : Dialect {
   let name = "stablehlo";
   let cppNamespace = "::mlir::bngrad::stablehlo";
 }
-def StableHlo_BatchNormGradOp : Foreign_BatchNormGradOp<StableHlo_Dialect>;
+def StableHlo_BatchNormGradOp
+    : Foreign_BatchNormOp<StableHlo_Dialect, "batch_norm_grad">;
+def StableHlo_BatchNormInferenceOp
+    : Foreign_BatchNormOp<StableHlo_Dialect, "batch_norm_inference">;
+def StableHlo_BatchNormTrainingOp
+    : Foreign_BatchNormOp<StableHlo_Dialect, "batch_norm_training">;
 
 def Mhlo_Dialect : Dialect {
   let name = "mhlo";
   let cppNamespace = "::mlir::bngrad::mhlo";
 }
-def Mhlo_BatchNormGradOp : Foreign_BatchNormGradOp<Mhlo_Dialect>;
+def Mhlo_BatchNormGradOp
+    : Foreign_BatchNormOp<Mhlo_Dialect, "batch_norm_grad">;
+def Mhlo_BatchNormInferenceOp
+    : Foreign_BatchNormOp<Mhlo_Dialect, "batch_norm_inference">;
+def Mhlo_BatchNormTrainingOp
+    : Foreign_BatchNormOp<Mhlo_Dialect, "batch_norm_training">;
 
 #endif // BNGRAD_LIB_DIALECT_FOREIGN_FOREIGNDIALECTS_TD

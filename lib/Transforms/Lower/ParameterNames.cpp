@@ -28,7 +28,7 @@ static std::string getArgumentName(BlockArgument argument) {
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     for (OpOperand &use : value.getUses()) {
-      if (auto gradient = dyn_cast<GradientOpInterface>(use.getOwner())) {
+      if (auto gradient = dyn_cast<BatchNormOpInterface>(use.getOwner())) {
         // Several operands may be this value.
         OpOperand &first =
             *llvm::find_if(gradient->getOpOperands(), [&](OpOperand &operand) {
@@ -45,7 +45,7 @@ static std::string getArgumentName(BlockArgument argument) {
 
 /// The name of a gradient's result; empty for any other value.
 static std::string getResultName(Value value) {
-  auto gradient = value.getDefiningOp<GradientOpInterface>();
+  auto gradient = value.getDefiningOp<BatchNormOpInterface>();
   if (!gradient)
     return "";
   unsigned number = cast<OpResult>(value).getResultNumber();

@@ -205,7 +205,7 @@ static ShardOp getAnnotation(Value value, bool isResult) {
 }
 
 /// Checks that the annotations of a gradient agree.
-static LogicalResult verifyGradient(GradientOpInterface op) {
+static LogicalResult verifyGradient(BatchNormOpInterface op) {
   auto sharding = cast<shard::ShardingInterface>(op.getOperation());
   SmallVector<AffineMap> maps = sharding.getIndexingMaps();
   SmallVector<std::optional<SplitLoop>> loops(maps.front().getNumDims());
@@ -263,7 +263,7 @@ static LogicalResult verifyOp(Operation &op, func::FuncOp function) {
                             << " has shard annotations, got one that does not";
   if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
     return verifyLinalg(linalg);
-  if (auto gradient = dyn_cast<GradientOpInterface>(op))
+  if (auto gradient = dyn_cast<BatchNormOpInterface>(op))
     return verifyGradient(gradient);
   return success();
 }

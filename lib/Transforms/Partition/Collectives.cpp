@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 using shard::AllReduceOp;
 
-std::string mlir::bngrad::describeGradient(GradientOpInterface op) {
+std::string mlir::bngrad::describeGradient(BatchNormOpInterface op) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << op->getName();

@@ -21,7 +21,7 @@ inline constexpr StringLiteral kCollectiveAttrName = "bngrad.collective";
 
 /// Such as "bngrad.batch_norm_backward grad_output(tensor<8x64xf32>) ...
 /// feature_dims=[1] epsilon=1e-05 statistics=batch".
-std::string describeGradient(GradientOpInterface op);
+std::string describeGradient(BatchNormOpInterface op);
 
 /// All-reduces of a block that do not wait for one another.
 struct CollectiveLevel {

@@ -38,12 +38,12 @@ using shard::Sharding;
 using shard::ShardingOption;
 using utils::IteratorType;
 
-static int64_t getDataRank(GradientOpInterface op) {
+static int64_t getDataRank(BatchNormOpInterface op) {
   return op.getDataShape().size();
 }
 
 /// The map from the loops of `op` to a tensor of `role`.
-static AffineMap getIndexingMap(GradientOpInterface op, Role role) {
+static AffineMap getIndexingMap(BatchNormOpInterface op, Role role) {
   unsigned rank = getDataRank(op);
   MLIRContext *context = op.getContext();
   SmallVector<AffineExpr> exprs;
@@ -65,7 +65,7 @@ static AffineMap getIndexingMap(GradientOpInterface op, Role role) {
   return AffineMap::get(rank + 1, 0, exprs, context);
 }
 
-static SmallVector<AffineMap> getIndexingMapsOf(GradientOpInterface op) {
+static SmallVector<AffineMap> getIndexingMapsOf(BatchNormOpInterface op) {
   SmallVector<AffineMap> maps;
   for (OpOperand &operand : op->getOpOperands())
     maps.push_back(getIndexingMap(op, op.getOperandRole(operand)));
@@ -76,7 +76,7 @@ static SmallVector<AffineMap> getIndexingMapsOf(GradientOpInterface op) {
 
 /// The iterator types of the loops of `op`: every dim of input that is not a
 /// feature dim is summed over.
-static SmallVector<IteratorType> getIteratorTypes(GradientOpInterface op) {
+static SmallVector<IteratorType> getIteratorTypes(BatchNormOpInterface op) {
   SmallVector<IteratorType> types(getDataRank(op) + 1, IteratorType::reduction);
   types.back() = IteratorType::parallel;
   for (int64_t dim : op.getFeatureDims())
@@ -85,7 +85,7 @@ static SmallVector<IteratorType> getIteratorTypes(GradientOpInterface op) {
 }
 
 /// M of the whole batch if the type determines it.
-static std::optional<int64_t> getGlobalCount(GradientOpInterface op) {
+static std::optional<int64_t> getGlobalCount(BatchNormOpInterface op) {
   int64_t count = 1;
   for (auto [dim, size] : llvm::enumerate(op.getDataShape())) {
     if (op.isFeatureDim(dim))
@@ -109,15 +109,16 @@ namespace {
 /// Partitions one op.
 class Partitioner {
 public:
-  Partitioner(GradientOpInterface op, ArrayRef<Value> operands,
+  Partitioner(BatchNormOpInterface op, ArrayRef<Value> operands,
               ArrayRef<Sharding> operandShardings,
               ArrayRef<Sharding> resultShardings, IRMapping &mapping,
               SymbolTableCollection &symbols, OpBuilder &b);
 
   LogicalResult partition(BatchNormBackwardOp op);
   LogicalResult partition(BatchNormBackwardElemtOp op);
+  LogicalResult partition(BatchNormTrainingOp op);
   /// Any other op: the op on the shards. Results that are not data are sums.
-  LogicalResult partition(GradientOpInterface op);
+  LogicalResult partition(BatchNormOpInterface op);
 
 private:
   bool hasNoElements() { return llvm::is_contained(op.getDataShape(), 0); }
@@ -126,7 +127,7 @@ private:
   Value addUpCount(Value count);
   void map(OpResult result, Value value, Type type);
 
-  GradientOpInterface op;
+  BatchNormOpInterface op;
   ArrayRef<Sharding> resultShardings;
   IRMapping &mapping;
   OpBuilder &b;
@@ -137,7 +138,7 @@ private:
 };
 } // namespace
 
-Partitioner::Partitioner(GradientOpInterface op, ArrayRef<Value> operands,
+Partitioner::Partitioner(BatchNormOpInterface op, ArrayRef<Value> operands,
                          ArrayRef<Sharding> operandShardings,
                          ArrayRef<Sharding> resultShardings, IRMapping &mapping,
                          SymbolTableCollection &symbols, OpBuilder &b)
@@ -221,7 +222,16 @@ LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
   return success();
 }
 
-LogicalResult Partitioner::partition(GradientOpInterface op) {
+LogicalResult Partitioner::partition(BatchNormTrainingOp op) {
+  if (!axes.empty())
+    return op.emitOpError()
+           << "expected shards along feature_dims only, as its statistics are "
+              "those of whole channels";
+  mapping.map(op->getResults(), cloneForShard()->getResults());
+  return success();
+}
+
+LogicalResult Partitioner::partition(BatchNormOpInterface op) {
   Operation *local = cloneForShard();
   for (auto [role, result, value] : llvm::zip_equal(
            op.getResultRoles(), op->getResults(), local->getResults())) {
@@ -257,8 +267,8 @@ LogicalResult Partitioner::partition(BatchNormBackwardElemtOp op) {
 
 namespace {
 template <typename Op>
-struct GradientSharding
-    : shard::ShardingInterface::ExternalModel<GradientSharding<Op>, Op> {
+struct BatchNormSharding
+    : shard::ShardingInterface::ExternalModel<BatchNormSharding<Op>, Op> {
   SmallVector<IteratorType> getLoopIteratorTypes(Operation *op) const {
     return getIteratorTypes(cast<Op>(op));
   }
@@ -323,8 +333,8 @@ struct GradientSharding
 
 /// Attaches the model to `Op` if it is a gradient.
 template <typename Op> static void attachModel(MLIRContext *context) {
-  if constexpr (Op::template hasTrait<GradientOpInterface::Trait>())
-    Op::template attachInterface<GradientSharding<Op>>(*context);
+  if constexpr (Op::template hasTrait<BatchNormOpInterface::Trait>())
+    Op::template attachInterface<BatchNormSharding<Op>>(*context);
 }
 
 template <typename... Ops> static void attachModels(MLIRContext *context) {

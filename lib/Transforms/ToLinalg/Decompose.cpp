@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ForwardBuilder.h"
 #include "GradientBuilder.h"
 #include "Split.h"
 
@@ -17,6 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -123,6 +125,86 @@ struct DecomposeElemt : OpRewritePattern<BatchNormBackwardElemtOp> {
   }
 };
 
+struct DecomposeTraining : OpRewritePattern<BatchNormTrainingOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BatchNormTrainingOp op,
+                                PatternRewriter &rewriter) const override {
+    ForwardBuilder builder(rewriter, op);
+    TrainingRequest request;
+    request.output = !op.getOutput().use_empty();
+    request.mean = getTypeIfUsed(op.getMean());
+    request.variance = getTypeIfUsed(op.getVariance());
+    request.invStd = getTypeIfUsed(op.getInvStd());
+
+    Value output;
+    TrainingValues channel;
+    if (builder.isCountZero()) {
+      LDBG() << "no sums: no elements per channel: " << op;
+      channel = builder.buildTrainingOfNothing(request);
+      if (request.output)
+        output = builder.buildEmptyData(getFloatType(op.getOutput()));
+    } else {
+      channel = builder.buildTraining(request);
+      if (request.output)
+        output = builder.buildOutput(channel, getFloatType(op.getOutput()));
+    }
+    replaceResults(rewriter, op,
+                   {output, channel.mean, channel.variance, channel.invStd});
+    return success();
+  }
+};
+
+struct DecomposeInference : OpRewritePattern<BatchNormInferenceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BatchNormInferenceOp op,
+                                PatternRewriter &rewriter) const override {
+    ForwardBuilder builder(rewriter, op);
+    FloatType elementType = getFloatType(op.getOutput());
+    TrainingValues channel;
+    channel.center = op.getMean();
+    channel.offset = op.getOffset();
+    Value output;
+    if (builder.isCountZero()) {
+      LDBG() << "no values: no elements per channel: " << op;
+      output = builder.buildEmptyData(elementType);
+    } else {
+      channel.factor = builder.buildFactor();
+      output = builder.buildOutput(channel, elementType);
+    }
+    replaceResults(rewriter, op, {output});
+    return success();
+  }
+};
+
+struct DecomposeTrainingReduce : OpRewritePattern<BatchNormTrainingReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BatchNormTrainingReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    ForwardBuilder builder(rewriter, op);
+    FloatType sum = getTypeIfUsed(op.getSum());
+    FloatType squareSum = getTypeIfUsed(op.getSquareSum());
+    ChannelMoments moments;
+    if (builder.isCountZero()) {
+      LDBG() << "no sums: no elements per channel: " << op;
+      if (sum)
+        moments.sum = builder.buildZeroChannel(sum);
+      if (squareSum)
+        moments.squareSum = builder.buildZeroChannel(squareSum);
+    } else {
+      moments = builder.buildMoments(op.getShift(), sum != nullptr,
+                                     squareSum != nullptr);
+    }
+    Value count;
+    if (!op.getCount().use_empty())
+      count = builder.buildCountTensor();
+    replaceResults(rewriter, op, {moments.sum, moments.squareSum, count});
+    return success();
+  }
+};
+
 struct BNGradDecomposePass
     : bngrad::impl::BNGradDecomposePassBase<BNGradDecomposePass> {
   void runOnOperation() override {
@@ -144,10 +226,11 @@ struct BNGradDecomposePass
 void mlir::bngrad::registerDecomposeDependentDialects(
     DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
-                  tensor::TensorDialect>();
+                  scf::SCFDialect, tensor::TensorDialect>();
 }
 
 void mlir::bngrad::populateDecomposePatterns(RewritePatternSet &patterns) {
-  patterns.add<DecomposeBatchNormBackward, DecomposeReduce, DecomposeElemt>(
+  patterns.add<DecomposeBatchNormBackward, DecomposeElemt, DecomposeInference,
+               DecomposeReduce, DecomposeTraining, DecomposeTrainingReduce>(
       patterns.getContext());
 }

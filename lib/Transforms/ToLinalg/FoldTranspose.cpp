@@ -108,10 +108,10 @@ static void transposeResult(PatternRewriter &rewriter,
 namespace {
 /// Replaces transposes of all data operands by a transpose of grad_input, which
 /// may cancel with its reader's, and by other feature dims.
-struct FoldTranspose : OpInterfaceRewritePattern<GradientOpInterface> {
+struct FoldTranspose : OpInterfaceRewritePattern<BatchNormOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(GradientOpInterface op,
+  LogicalResult matchAndRewrite(BatchNormOpInterface op,
                                 PatternRewriter &rewriter) const override {
     SmallVector<OpOperand *> data;
     for (OpOperand &operand : op->getOpOperands())

@@ -12,8 +12,9 @@
 // divisions into the loop over the elements. The rules here avoid both.
 //
 // Measure, lexicographic: every rewrite lowers the first of these numbers that
-// it changes. Named element-wise ops; generics; the generics that each generic
-// depends on, counted once per path; groups of dims that reshapes split or
+// it changes. Named element-wise ops; the generics that each tensor.extract
+// depends on, counted once per path; generics; the generics that each generic
+// depends on, counted in the same way; groups of dims that reshapes split or
 // merge (FoldReshape.cpp); unread inits that are not empty; operands and
 // results of generics.
 //
@@ -31,6 +32,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -296,6 +298,65 @@ private:
   }
 };
 
+/// True if `producer` can disappear once no tensor.extract reads it: all other
+/// uses are fusable, and it computes each element from elements at the indices
+/// of its loops.
+static bool computesElements(linalg::GenericOp producer) {
+  if (!isParallel(producer) || !producer.hasPureTensorSemantics() ||
+      isElementwisePart(producer))
+    return false;
+  for (OpOperand &use : producer->getUses())
+    if (!isa<tensor::ExtractOp>(use.getOwner()) && !isFusable(use))
+      return false;
+  for (OpOperand *input : producer.getDpsInputOperands())
+    if (!producer.getMatchingIndexingMap(input).isProjectedPermutation())
+      return false;
+  for (OpResult result : producer->getResults())
+    if (!producer.getIndexingMapMatchingResult(result).isIdentity())
+      return false;
+  return llvm::all_of(producer.getRegionOutputArgs(),
+                      [](BlockArgument init) { return init.use_empty(); }) &&
+         llvm::all_of(producer.getBody()->without_terminator(),
+                      [](Operation &op) {
+                        return isPure(&op) && op.getNumRegions() == 0 &&
+                               !isa<linalg::IndexOp>(op);
+                      });
+}
+
+/// Computes a single element that a generic reads, such as the first one of a
+/// channel, so that the producer of all elements can disappear.
+struct FoldExtractOfElementwise : OpRewritePattern<tensor::ExtractOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExtractOp extract,
+                                PatternRewriter &rewriter) const override {
+    auto producer = extract.getTensor().getDefiningOp<linalg::GenericOp>();
+    if (!producer || !extract->getParentOfType<linalg::GenericOp>() ||
+        !computesElements(producer))
+      return rewriter.notifyMatchFailure(extract, "no producer to fuse");
+    IRMapping mapping;
+    for (OpOperand *input : producer.getDpsInputOperands()) {
+      SmallVector<Value> indices;
+      for (AffineExpr expr :
+           producer.getMatchingIndexingMap(input).getResults())
+        indices.push_back(
+            extract.getIndices()[cast<AffineDimExpr>(expr).getPosition()]);
+      Value element = input->get();
+      if (isa<RankedTensorType>(element.getType()))
+        element = tensor::ExtractOp::create(rewriter, extract.getLoc(), element,
+                                            indices);
+      mapping.map(producer.getMatchingBlockArgument(input), element);
+    }
+    for (Operation &op : producer.getBody()->without_terminator())
+      rewriter.clone(op, mapping);
+    unsigned number = cast<OpResult>(extract.getTensor()).getResultNumber();
+    rewriter.replaceOp(
+        extract, mapping.lookupOrDefault(
+                     producer.getBody()->getTerminator()->getOperand(number)));
+    return success();
+  }
+};
+
 /// The scalar that all elements of `value` equal, from a fill, a splat, or a
 /// constant, which is created at the insertion point of `rewriter`; else null.
 static Value getUniformElement(PatternRewriter &rewriter, Value value) {
@@ -394,8 +455,8 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
 } // namespace
 
 void mlir::bngrad::populateFusePatterns(RewritePatternSet &patterns) {
-  patterns.add<FoldUniformInputs, FuseIntoReaders, GeneralizeElementwise,
-               UseEmptyInits>(patterns.getContext());
+  patterns.add<FoldExtractOfElementwise, FoldUniformInputs, FuseIntoReaders,
+               GeneralizeElementwise, UseEmptyInits>(patterns.getContext());
   populateFoldReshapePatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::GenericOp::getCanonicalizationPatterns(patterns,

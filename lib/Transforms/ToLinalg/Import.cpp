@@ -1,4 +1,4 @@
-//===- Import.cpp - bngrad-import: gradients of other dialects ------------===//
+//===- Import.cpp - bngrad-import: ops of other dialects ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -81,10 +81,8 @@ Value mlir::bngrad::convertElements(OpBuilder &b, Location loc, Value tensor,
 /// Converts the per-channel operands to one element type: frameworks keep
 /// statistics in a wider type than the scale.
 static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
-                                     ForeignGradient &gradient) {
+                                     ArrayRef<Value *> parameters) {
   Type widest;
-  Value *parameters[] = {&gradient.scale, &gradient.mean, &gradient.variance,
-                         &gradient.invStd};
   for (Value *parameter : parameters) {
     if (!*parameter)
       continue;
@@ -105,6 +103,22 @@ static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
     *parameter = convertElements(b, op->getLoc(), *parameter, widest);
   }
   return success();
+}
+
+static LogicalResult unifyParameters(OpBuilder &b, Operation *op,
+                                     ForeignGradient &gradient) {
+  return unifyParameters(
+      b, op,
+      {&gradient.scale, &gradient.mean, &gradient.variance, &gradient.invStd});
+}
+
+static LogicalResult verifyFeatureDim(Operation *op, Value input,
+                                      int64_t featureDim) {
+  int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
+  if (featureDim >= 0 && featureDim < rank)
+    return success();
+  return op->emitOpError() << "expected the feature dim to be in [0, " << rank
+                           << "), got " << featureDim;
 }
 
 /// Verifies `result`, which replaces `op`, and reports its errors at `op`.
@@ -135,11 +149,8 @@ static LogicalResult verifyImported(Operation *op, Operation *result) {
 FailureOr<BatchNormBackwardOp>
 mlir::bngrad::buildGradient(OpBuilder &b, Operation *op,
                             ForeignGradient gradient) {
-  auto rank = cast<RankedTensorType>(gradient.input.getType()).getRank();
-  if (gradient.featureDim < 0 || gradient.featureDim >= rank)
-    return op->emitOpError() << "expected the feature dim to be in [0, " << rank
-                             << "), got " << gradient.featureDim;
-  if (failed(unifyParameters(b, op, gradient)))
+  if (failed(verifyFeatureDim(op, gradient.input, gradient.featureDim)) ||
+      failed(unifyParameters(b, op, gradient)))
     return failure();
   Type absent = gradient.mean.getType();
   auto result = BatchNormBackwardOp::create(
@@ -155,6 +166,46 @@ mlir::bngrad::buildGradient(OpBuilder &b, Operation *op,
   if (failed(verifyImported(op, result)))
     return failure();
   return result;
+}
+
+FailureOr<BatchNormTrainingOp>
+mlir::bngrad::buildTraining(OpBuilder &b, Operation *op, ForeignForward forward,
+                            Type mean, Type variance) {
+  if (failed(verifyFeatureDim(op, forward.input, forward.featureDim)) ||
+      failed(unifyParameters(b, op, {&forward.scale, &forward.offset})))
+    return failure();
+  SmallVector<Value> operands = {forward.input};
+  for (Value parameter : {forward.scale, forward.offset})
+    if (parameter)
+      operands.push_back(parameter);
+  auto inputType = cast<RankedTensorType>(forward.input.getType());
+  Type statistic = RankedTensorType::get(
+      inputType.getDimSize(forward.featureDim), getAccumulatorType(operands));
+  auto result = BatchNormTrainingOp::create(
+      b, op->getLoc(), forward.output, mean ? mean : statistic,
+      variance ? variance : statistic, statistic, forward.input, forward.scale,
+      forward.offset, b.getDenseI64ArrayAttr({forward.featureDim}),
+      b.getF64FloatAttr(forward.epsilon));
+  if (failed(verifyImported(op, result)))
+    return failure();
+  return result;
+}
+
+FailureOr<Value> mlir::bngrad::buildInference(OpBuilder &b, Operation *op,
+                                              ForeignForward forward) {
+  if (failed(verifyFeatureDim(op, forward.input, forward.featureDim)) ||
+      failed(unifyParameters(
+          b, op,
+          {&forward.scale, &forward.offset, &forward.mean, &forward.variance})))
+    return failure();
+  auto result = BatchNormInferenceOp::create(
+      b, op->getLoc(), forward.output, forward.input, forward.scale,
+      forward.offset, forward.mean, forward.variance, /*inv_std=*/Value(),
+      b.getDenseI64ArrayAttr({forward.featureDim}),
+      b.getF64FloatAttr(forward.epsilon));
+  if (failed(verifyImported(op, result)))
+    return failure();
+  return result.getOutput();
 }
 
 FailureOr<SumRows> mlir::bngrad::buildSums(OpBuilder &b, Operation *op,
@@ -222,16 +273,14 @@ FailureOr<Value> mlir::bngrad::buildElements(OpBuilder &b, Operation *op,
   return elements.getGradInput();
 }
 
-/// The name of `op` if it looks like a gradient of batch normalization of
-/// another dialect.
-static std::optional<StringRef> getForeignGradientName(Operation *op) {
+/// The name of `op` if it looks like a batch normalization of another dialect,
+/// or a gradient of one.
+static std::optional<StringRef> getForeignName(Operation *op) {
   if (isa_and_nonnull<BNGradDialect>(op->getDialect()))
     return std::nullopt;
   std::optional<StringRef> torchName = getTorchName(op);
   StringRef name = torchName ? *torchName : op->getName().getStringRef();
-  bool isGradient = name.contains("batch_norm") &&
-                    (name.contains("backward") || name.contains("grad"));
-  return isGradient ? std::optional(name) : std::nullopt;
+  return name.contains("batch_norm") ? std::optional(name) : std::nullopt;
 }
 
 namespace {
@@ -250,34 +299,37 @@ struct BNGradImportPass : bngrad::impl::BNGradImportPassBase<BNGradImportPass> {
   }
 
   void runOnOperation() override {
-    SmallVector<Operation *> gradients;
+    SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (getForeignGradientName(op))
-        gradients.push_back(op);
+      if (getForeignName(op))
+        ops.push_back(op);
     });
-    for (Operation *op : gradients) {
+    for (Operation *op : ops) {
       OpBuilder b(op);
-      if (failed(importGradient(b, op)))
+      if (failed(import(b, op)))
         signalPassFailure();
     }
-    if (!gradients.empty())
+    if (!ops.empty())
       eraseDeadTorchValues(getOperation());
   }
 
 private:
-  LogicalResult importGradient(OpBuilder &b, Operation *op) {
-    StringRef name = op->getName().getStringRef();
-    if (name == "stablehlo.batch_norm_grad" || name == "mhlo.batch_norm_grad")
-      return importBatchNormGrad(b, op);
-    if (std::optional<LogicalResult> imported =
-            importTorchGradient(b, op, torchCasts))
+  LogicalResult import(OpBuilder &b, Operation *op) {
+    if (std::optional<LogicalResult> imported = importStableHloOp(b, op))
       return *imported;
+    if (std::optional<LogicalResult> imported =
+            importTorchOp(b, op, torchCasts))
+      return *imported;
+    // Other compilers lower other forward passes.
+    StringRef name = *getForeignName(op);
+    if (!name.contains("backward") && !name.contains("grad"))
+      return success();
     return op->emitError()
            << "expected a gradient of batch normalization that can be imported "
               "(stablehlo.batch_norm_grad, mhlo.batch_norm_grad, or torch.aten."
               "{native_,cudnn_,miopen_,}batch_norm_backward or "
               "batch_norm_backward_{reduce,elemt}), got '"
-           << *getForeignGradientName(op) << "'";
+           << name << "'";
   }
 };
 } // namespace

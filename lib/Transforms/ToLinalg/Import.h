@@ -1,4 +1,4 @@
-//===- Import.h - gradients of other dialects ----------------- -*- C++ -*-===//
+//===- Import.h - ops of other dialects ----------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -74,20 +74,47 @@ FailureOr<Value> buildElements(OpBuilder &b, Operation *op,
 /// `tensor` with elements of float type `type`.
 Value convertElements(OpBuilder &b, Location loc, Value tensor, Type type);
 
-/// Replaces a stablehlo.batch_norm_grad or mhlo.batch_norm_grad.
+/// One forward pass of another dialect, read but not yet rewritten. Values are
+/// builtin tensors; absent ones are null. `mean` and `variance` are given in
+/// inference only.
+struct ForeignForward {
+  Value input, scale, offset, mean, variance;
+  int64_t featureDim = 1;
+  double epsilon = 0;
+  Type output;
+};
+
+/// Builds training before `op`. Statistics whose types are null have the type
+/// of all arithmetic.
 ///
 /// Errors: a diagnostic at `op`.
-LogicalResult importBatchNormGrad(OpBuilder &b, Operation *op);
+FailureOr<BatchNormTrainingOp> buildTraining(OpBuilder &b, Operation *op,
+                                             ForeignForward forward,
+                                             Type mean = {},
+                                             Type variance = {});
+
+/// Builds inference before `op`, and returns its output.
+///
+/// Errors: a diagnostic at `op`.
+FailureOr<Value> buildInference(OpBuilder &b, Operation *op,
+                                ForeignForward forward);
+
+/// Replaces a batch_norm_grad, batch_norm_training or batch_norm_inference of
+/// StableHLO or MHLO; nothing for any other op.
+///
+/// Errors: a diagnostic at `op`.
+std::optional<LogicalResult> importStableHloOp(OpBuilder &b, Operation *op);
 
 /// The name of a torch op without `torch.`, also for a torch.operator.
 std::optional<StringRef> getTorchName(Operation *op);
 
-/// Replaces a gradient of torch; nothing for any other op. Operands that do not
-/// affect it may have any type; optional ones are read through torch.derefine.
+/// Replaces a gradient or a forward pass of torch; nothing for any other op.
+/// Operands that do not affect it may have any type; optional ones are read
+/// through torch.derefine.
 ///
 /// Errors: a diagnostic at `op`.
-std::optional<LogicalResult> importTorchGradient(OpBuilder &b, Operation *op,
-                                                 TorchCasts casts);
+std::optional<LogicalResult> importTorchOp(OpBuilder &b, Operation *op,
+                                           TorchCasts casts);
 
 /// Erases unused constants, lists and literals of torch in `root`, whether
 /// imported gradients or PyTorch's graphs left them.

@@ -1,4 +1,4 @@
-//===- ImportTorch.cpp - gradients of torch -------------------------------===//
+//===- ImportTorch.cpp - ops of torch, above all its gradients ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Import.h"
+#include "ImportTorch.h"
 #include "TorchTypes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -102,11 +102,10 @@ std::optional<StringRef> mlir::bngrad::getTorchName(Operation *op) {
 }
 
 namespace {
-/// Imports one op of torch.
-class TorchImporter {
+/// Imports one gradient of torch.
+class TorchGradientImporter : TorchImporter {
 public:
-  TorchImporter(OpBuilder &b, Operation *op, TorchCasts casts)
-      : b(b), op(op), casts(casts) {}
+  using TorchImporter::TorchImporter;
 
   LogicalResult importGradient(const GradientSignature &signature);
   LogicalResult importReduce();
@@ -120,26 +119,11 @@ private:
     std::array<bool, 3> outputMask = {true, true, true};
   };
 
-  FailureOr<bool> readBool(unsigned operand, StringRef name);
   FailureOr<Options> readOptions(const GradientSignature &signature);
-  /// Operand `operand` as a builtin tensor; null for None.
-  FailureOr<Value> readTensor(unsigned operand, StringRef name);
-  /// Like readTensor, for operands that must be present.
-  LogicalResult readTensor(unsigned operand, StringRef name, Value &value,
-                           StringRef condition = "");
   LogicalResult readTensors(const GradientSignature &signature,
                             const Options &options, ForeignGradient &gradient);
-  /// The builtin type of a result.
-  FailureOr<RankedTensorType> readResultType(unsigned result);
-  LogicalResult verifyUnused(unsigned result, const Twine &reason);
-  /// Replaces a result by a builtin tensor of the same shape.
-  LogicalResult replaceResult(unsigned result, Value value);
   /// The sum of the elements of `counts`, as an i64.
   Value addCounts(Value counts);
-
-  OpBuilder &b;
-  Operation *op;
-  TorchCasts casts;
 };
 } // namespace
 
@@ -152,6 +136,16 @@ FailureOr<bool> TorchImporter::readBool(unsigned operand, StringRef name) {
   return *value;
 }
 
+FailureOr<double> TorchImporter::readFloat(unsigned operand, StringRef name) {
+  auto value = dyn_cast_or_null<FloatAttr>(
+      getConstant(op->getOperand(operand), "torch.constant.float"));
+  if (!value)
+    return op->emitOpError() << "expected " << name
+                             << " to be a torch.constant.float, got another "
+                                "value";
+  return value.getValueAsDouble();
+}
+
 LogicalResult TorchImporter::verifyUnused(unsigned result,
                                           const Twine &reason) {
   if (op->getResult(result).use_empty())
@@ -160,8 +154,8 @@ LogicalResult TorchImporter::verifyUnused(unsigned result,
                            << " to be unused, as " << reason << ", got a use";
 }
 
-FailureOr<TorchImporter::Options>
-TorchImporter::readOptions(const GradientSignature &signature) {
+FailureOr<TorchGradientImporter::Options>
+TorchGradientImporter::readOptions(const GradientSignature &signature) {
   Options options;
   if (signature.train) {
     FailureOr<bool> train = readBool(*signature.train, "train");
@@ -169,12 +163,10 @@ TorchImporter::readOptions(const GradientSignature &signature) {
       return failure();
     options.train = *train;
   }
-  auto epsilon = dyn_cast_or_null<FloatAttr>(
-      getConstant(op->getOperand(signature.epsilon), "torch.constant.float"));
-  if (!epsilon)
-    return op->emitOpError()
-           << "expected eps to be a torch.constant.float, got another value";
-  options.epsilon = epsilon.getValueAsDouble();
+  FailureOr<double> epsilon = readFloat(signature.epsilon, "eps");
+  if (failed(epsilon))
+    return failure();
+  options.epsilon = *epsilon;
   if (!signature.outputMask)
     return options;
   Value list = skipDerefine(op->getOperand(*signature.outputMask));
@@ -230,9 +222,10 @@ LogicalResult TorchImporter::readTensor(unsigned operand, StringRef name,
 
 /// Reads the tensors among the operands: in training the saved mean and inverse
 /// standard deviation of the batch, else the running mean and variance.
-LogicalResult TorchImporter::readTensors(const GradientSignature &signature,
-                                         const Options &options,
-                                         ForeignGradient &gradient) {
+LogicalResult
+TorchGradientImporter::readTensors(const GradientSignature &signature,
+                                   const Options &options,
+                                   ForeignGradient &gradient) {
   FailureOr<Value> weight = readTensor(2, "weight");
   if (failed(weight) ||
       failed(
@@ -303,7 +296,7 @@ void mlir::bngrad::eraseDeadTorchValues(Operation *root) {
 /// In training, the statistics are those saved by the forward pass; otherwise
 /// the running ones, which are constants.
 LogicalResult
-TorchImporter::importGradient(const GradientSignature &signature) {
+TorchGradientImporter::importGradient(const GradientSignature &signature) {
   if (failed(verifyArity(op, signature.numOperands, 3)))
     return failure();
   FailureOr<Options> options = readOptions(signature);
@@ -331,7 +324,7 @@ TorchImporter::importGradient(const GradientSignature &signature) {
 
 /// batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g,
 /// weight_g, bias_g): sum_dy, sum_dy_xmu, grad_weight, grad_bias.
-LogicalResult TorchImporter::importReduce() {
+LogicalResult TorchGradientImporter::importReduce() {
   if (failed(verifyArity(op, 8, 4)))
     return failure();
   ForeignGradient gradient;
@@ -363,7 +356,7 @@ LogicalResult TorchImporter::importReduce() {
   return success();
 }
 
-Value TorchImporter::addCounts(Value counts) {
+Value TorchGradientImporter::addCounts(Value counts) {
   Location loc = op->getLoc();
   auto type = RankedTensorType::get({}, b.getI64Type());
   Value zero = arith::ConstantOp::create(
@@ -388,7 +381,7 @@ Value TorchImporter::addCounts(Value counts) {
 /// batch_norm_backward_elemt(grad_out, input, mean, invstd, weight, sum_dy,
 /// sum_dy_xmu, count): grad_input. `count` has an element for each process: its
 /// number of elements per channel.
-LogicalResult TorchImporter::importElemt() {
+LogicalResult TorchGradientImporter::importElemt() {
   if (failed(verifyArity(op, 8, 1)))
     return failure();
   ForeignGradient gradient;
@@ -428,12 +421,11 @@ LogicalResult TorchImporter::importElemt() {
 }
 
 std::optional<LogicalResult>
-mlir::bngrad::importTorchGradient(OpBuilder &b, Operation *op,
-                                  TorchCasts casts) {
+mlir::bngrad::importTorchOp(OpBuilder &b, Operation *op, TorchCasts casts) {
   std::optional<StringRef> name = getTorchName(op);
   if (!name)
     return std::nullopt;
-  TorchImporter importer(b, op, casts);
+  TorchGradientImporter importer(b, op, casts);
   LogicalResult imported = failure();
   const auto *signature = llvm::find_if(
       kGradients, [&](const GradientSignature &s) { return s.name == *name; });
@@ -443,6 +435,8 @@ mlir::bngrad::importTorchGradient(OpBuilder &b, Operation *op,
     imported = importer.importReduce();
   else if (*name == kElemt)
     imported = importer.importElemt();
+  else if (auto forward = importTorchForward(b, op, *name, casts))
+    imported = *forward;
   else
     return std::nullopt;
   if (succeeded(imported))

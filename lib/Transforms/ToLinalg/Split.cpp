@@ -121,7 +121,7 @@ std::array<Value, 3> mlir::bngrad::buildHalves(OpBuilder &b,
   if (used.gradInput)
     gradInput = BatchNormBackwardElemtOp::create(
         b, op.getLoc(),
-        RankedTensorType::get(GradientOpInterface(op).getDataShape(),
+        RankedTensorType::get(BatchNormOpInterface(op).getDataShape(),
                               getFloatType(op.getGradInput())),
         op.getGradOutput(), op.getInput(), op.getScale(), op.getMean(),
         op.getVariance(), op.getInvStd(), sums, count, op.getMask(),

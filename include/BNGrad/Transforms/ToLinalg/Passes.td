@@ -52,23 +52,30 @@ def BNGradDropAnnotationsPass
 }
 
 def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
-  let summary = "Import batch-norm gradients of other dialects";
+  let summary = "Import batch norms and their gradients from other dialects";
   let description = [{
-    Needs: `stablehlo.batch_norm_grad`, `mhlo.batch_norm_grad` or one of
+    Needs: `batch_norm_grad`, `batch_norm_training` or `batch_norm_inference` of
+           `stablehlo` or `mhlo`, or one of
            `torch.aten.native_batch_norm_backward`, `batch_norm_backward`,
            `cudnn_batch_norm_backward`, `miopen_batch_norm_backward`,
-           `batch_norm_backward_reduce` and `batch_norm_backward_elemt`, also as
-           a `torch.operator`. The ops are in generic form, registered or not;
+           `batch_norm_backward_reduce`, `batch_norm_backward_elemt`,
+           `native_batch_norm`, `_native_batch_norm_legit`,
+           `_native_batch_norm_legit.no_stats`,
+           `_native_batch_norm_legit_functional` and
+           `_native_batch_norm_legit_no_training`, also as a `torch.operator`.
+           The ops are in generic form, registered or not;
            the scalar operands of a torch op are `torch.constant.*` and
            `torch.prim.ListConstruct`.
-    Gives: bngrad ops in their place, with the same result types. A torch op
-           uses the saved statistics (inv_std) in training, otherwise the
-           running ones (variance, epsilon). Per-channel operands of different
+    Gives: bngrad ops in their place, with the same result types. A gradient of
+           torch uses the saved statistics (inv_std) in training, otherwise the
+           running ones (variance, epsilon). The new running statistics of torch
+           are per-channel `linalg.generic` ops. Per-channel operands of different
            types are extended to the widest. A `!torch.vtensor` is converted to
            a builtin tensor by an `unrealized_conversion_cast`, which
            `--bngrad-torch-to-builtin` folds away, or by `torch_c.*`.
-    Fails: if the bngrad op cannot express an op, and for any other gradient of
-           batch normalization (error at that op).
+    Fails: if the bngrad op cannot express an op, such as one that updates its
+           running statistics in place, and for any other gradient of batch
+           normalization (error at that op).
 
     Before:
 
@@ -295,11 +302,12 @@ def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
   let summary = "Decompose bngrad ops into linalg on tensors";
   let description = [{
     Needs: tensors.
-    Gives: no bngrad ops. Each becomes one reduction `linalg.generic` that reads
-           grad_output and input once, one per-channel generic with the
+    Gives: no bngrad ops. A gradient becomes one reduction `linalg.generic` that
+           reads grad_output and input once, one per-channel generic with the
            coefficients and the per-channel results, and one element-wise generic
-           with grad_input. Each sum has its own init. Ops for unused results are
-           not built.
+           with grad_input. Training has a reduction and a per-channel generic
+           for the mean, then such generics for the variance and output. Each sum
+           has its own init. Ops for unused results are not built.
     Fails: if an op has no decomposition (error at that op).
 
     Before:
@@ -346,7 +354,8 @@ def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
   ];
 }
 

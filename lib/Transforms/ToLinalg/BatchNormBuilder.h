@@ -1,0 +1,141 @@
+//===- BatchNormBuilder.h - linalg of data and channels ------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the builders of the forward pass and of the gradient share: M, and the
+// three kinds of generics. Of each, they give the arithmetic of one element.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_TOLINALG_BATCHNORMBUILDER_H
+#define BNGRAD_LIB_TRANSFORMS_TOLINALG_BATCHNORMBUILDER_H
+
+#include "BNGrad/Dialect/BNGrad.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <optional>
+
+namespace mlir::bngrad {
+
+/// Number of elements reduced per channel: static, or a value.
+struct ElementCount {
+  std::optional<int64_t> known;
+  Value isZero;  // i1, null if known
+  Value divisor; // accumulator type, max(count, 1); null if known
+};
+
+/// Float arithmetic on scalars. A product may be contracted with the sum that
+/// reads it, and the terms of a channel's sum may be added in any order.
+struct Arithmetic {
+  OpBuilder &b;
+  Location loc;
+  FloatType type; // accumulator type
+
+  /// Converts a float to another float type, exactly or with one rounding.
+  Value convert(Value value, FloatType to) const;
+  Value extend(Value value) const { return convert(value, type); }
+  Value constant(double value) const;
+  Value add(Value l, Value r) const;
+  /// Adds `term` to `sum`, the accumulator of a reduction.
+  Value accumulate(Value sum, Value term) const;
+  Value sub(Value l, Value r) const;
+  Value mul(Value l, Value r) const;
+  Value div(Value l, Value r) const;
+  /// The greater one; NaN if either is.
+  Value max(Value l, Value r) const;
+  /// `value`, but `otherwise` if `tested` is NaN.
+  Value selectUnlessNaN(Value tested, Value value, Value otherwise) const;
+  /// 1/sqrt(variance + epsilon).
+  Value invStd(Value variance, double epsilon) const;
+  /// max(count, 1).
+  Value divisor(const ElementCount &count) const;
+};
+
+/// Inputs of a generic, with their maps.
+struct GenericInputs {
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps;
+
+  void add(Value value, AffineMap map) {
+    values.push_back(value);
+    maps.push_back(map);
+  }
+};
+
+/// Builds linalg on tensors from the arithmetic of one element.
+///
+/// Shapes: data tensors have the shape of input, with every size that any
+///         operand knows; per-channel tensors have its sizes at the feature
+///         dims.
+class BatchNormBuilder {
+public:
+  BatchNormBuilder(OpBuilder &b, BatchNormOpInterface op);
+
+  /// True if it is known that a channel has no elements.
+  bool isCountZero();
+  /// M of input.
+  ElementCount countOfInput();
+  /// M given as a tensor<i64>.
+  ElementCount countOf(Value count);
+  /// M of input as a tensor<i64>.
+  Value buildCountTensor();
+
+  /// An uninitialized data tensor, and a per-channel tensor of equal values.
+  Value buildEmptyData(Type elementType);
+  Value buildUniformChannel(FloatType elementType, double value);
+  Value buildZeroChannel(FloatType elementType) {
+    return buildUniformChannel(elementType, 0.0);
+  }
+
+protected:
+  /// Computes values from the elements of a generic's inputs.
+  using ValuesFn =
+      function_ref<SmallVector<Value>(const Arithmetic &, ValueRange)>;
+  using ValueFn = function_ref<Value(const Arithmetic &, ValueRange)>;
+
+  AffineMap dataMap();
+  AffineMap featureMap();
+  AffineMap channelMap();
+  /// Null if absent.
+  Value getOperand(Role role) { return op.getOperandOf(role); }
+  /// True if it is known that there are no channels.
+  bool hasNoChannels() const { return llvm::is_contained(channelShape, 0); }
+  SmallVector<OpFoldResult> channelSizes();
+  Value buildEmptyChannel(Type elementType);
+
+  /// One reduction that adds up the `numSums` values of `terms`, each from 0 in
+  /// its own tensor.
+  SmallVector<Value> buildReduction(const GenericInputs &inputs,
+                                    unsigned numSums, ValuesFn terms);
+  /// One per-channel generic, whose results are rounded to `types`.
+  SmallVector<Value> buildChannelwise(ValueRange inputs,
+                                      ArrayRef<FloatType> types,
+                                      ValuesFn values);
+  /// The element-wise generic, whose result is rounded to `elementType`.
+  Value buildElementwise(const GenericInputs &inputs, FloatType elementType,
+                         ValueFn value);
+  /// r, from the second statistic.
+  Value invStdOf(const Arithmetic &math, Value statistic);
+
+  OpBuilder &b;
+  BatchNormOpInterface op;
+  Location loc;
+  SmallVector<int64_t> dataShape, channelShape;
+  FloatType type; // of arithmetic
+
+private:
+  Value sizeOfInput(int64_t dim);
+  Value buildCount();
+  ElementCount countOfInteger(Value count);
+};
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_TOLINALG_BATCHNORMBUILDER_H

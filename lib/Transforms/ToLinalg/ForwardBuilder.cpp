@@ -1,0 +1,224 @@
+//===- ForwardBuilder.cpp - formulas of the forward pass ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// docs/mathematics.md derives the formulas; docs/numerics.md has the error
+// bounds. For each channel, with M elements and first element `first`:
+//
+//   center      = first + sum (input - first) / M       the mean, rounded
+//   mean_error  = sum (input - center) / M
+//   mean        = center + mean_error
+//   variance    = max(sum (input - center)^2 / M - mean_error^2, 0)
+//   inv_std     = 1/sqrt(variance + epsilon)
+//   factor      = scale * inv_std
+//   output      = (input - center) * factor + (offset - mean_error * factor)
+//
+// No sum cancels: `center` differs from the mean only by rounding. The sums
+// about `first` make it exact if all elements are equal: then `input - center`
+// is 0, and output is offset. Any finite number may replace `first`. If center
+// is infinite, mean_error is NaN, and the mean is center.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ForwardBuilder.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+ChannelMoments ForwardBuilder::buildMoments(Value center, bool needsSum,
+                                            bool needsSquareSum) {
+  if (!needsSum && !needsSquareSum)
+    return {};
+  GenericInputs inputs;
+  inputs.add(getOperand(Role::Input), dataMap());
+  if (center)
+    inputs.add(center, featureMap());
+  auto buildTerms = [&](const Arithmetic &math, ValueRange args) {
+    Value centered = math.extend(args[0]);
+    if (center)
+      centered = math.sub(centered, math.extend(args[1]));
+    SmallVector<Value> terms;
+    if (needsSum)
+      terms.push_back(centered);
+    if (needsSquareSum)
+      terms.push_back(math.mul(centered, centered));
+    return terms;
+  };
+  SmallVector<Value> results =
+      buildReduction(inputs, needsSum + needsSquareSum, buildTerms);
+  ChannelMoments moments;
+  if (needsSum)
+    moments.sum = results.front();
+  if (needsSquareSum)
+    moments.squareSum = results.back();
+  return moments;
+}
+
+/// The first element of each channel; 0 if there is none or if it is infinite
+/// or NaN.
+Value ForwardBuilder::buildFirst(const ElementCount &count) {
+  Value input = getOperand(Role::Input);
+  auto buildElement = [&](const Arithmetic &math, ValueRange) {
+    OpBuilder &nested = math.b;
+    // An index is that of the generic whose body has it.
+    SmallVector<Value> indices(dataShape.size(),
+                               arith::ConstantIndexOp::create(nested, loc, 0));
+    for (auto [i, dim] : llvm::enumerate(op.getFeatureDims()))
+      indices[dim] = linalg::IndexOp::create(nested, loc, i);
+    auto read = [&](OpBuilder &builder) -> Value {
+      Arithmetic inner{builder, loc, type};
+      Value element =
+          inner.extend(tensor::ExtractOp::create(builder, loc, input, indices));
+      return inner.selectUnlessNaN(inner.sub(element, element), element,
+                                   inner.constant(0.0));
+    };
+    if (count.known)
+      return SmallVector<Value>{read(nested)};
+    Value zero = math.constant(0.0);
+    auto branch = scf::IfOp::create(
+        nested, loc, count.isZero,
+        [&](OpBuilder &builder, Location) {
+          scf::YieldOp::create(builder, loc, zero);
+        },
+        [&](OpBuilder &builder, Location) {
+          scf::YieldOp::create(builder, loc, read(builder));
+        });
+    return SmallVector<Value>{branch.getResult(0)};
+  };
+  return buildChannelwise({}, {type}, buildElement).front();
+}
+
+/// The mean from the sum of the elements less `first`, which is 0 if null.
+Value ForwardBuilder::buildMean(Value first, const ElementCount &count,
+                                FloatType elementType) {
+  SmallVector<Value> inputs = {buildMoments(first, true, false).sum};
+  if (first)
+    inputs.push_back(first);
+  auto buildValue = [&](const Arithmetic &math, ValueRange args) {
+    Value mean = math.div(args[0], math.divisor(count));
+    if (first)
+      mean = math.add(args[1], mean);
+    return SmallVector<Value>{mean};
+  };
+  return buildChannelwise(inputs, {elementType}, buildValue).front();
+}
+
+TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
+  TrainingValues values;
+  if (!request.mean && !request.needsMoments())
+    return values;
+  ElementCount count = countOfInput();
+  if (!request.needsMoments()) {
+    values.mean = buildMean(Value(), count, request.mean);
+    return values;
+  }
+  values.center = buildMean(buildFirst(count), count, type);
+  ChannelMoments moments = buildMoments(values.center, true, true);
+
+  SmallVector<Value> inputs = {values.center, moments.sum, moments.squareSum};
+  auto addOperand = [&](Role role) -> int64_t {
+    if (!request.output || !getOperand(role))
+      return -1;
+    inputs.push_back(getOperand(role));
+    return inputs.size() - 1;
+  };
+  int64_t scaleArg = addOperand(Role::Scale);
+  int64_t offsetArg = addOperand(Role::Offset);
+
+  // (element type of the result, the field that receives it)
+  SmallVector<std::pair<FloatType, Value *>> outputs;
+  if (request.output)
+    outputs.append({{type, &values.factor}, {type, &values.offset}});
+  if (request.mean)
+    outputs.push_back({request.mean, &values.mean});
+  if (request.variance)
+    outputs.push_back({request.variance, &values.variance});
+  if (request.invStd)
+    outputs.push_back({request.invStd, &values.invStd});
+  auto buildValues = [&](const Arithmetic &math, ValueRange args) {
+    Value divisor = math.divisor(count);
+    Value meanError = math.div(args[1], divisor);
+    Value variance =
+        math.sub(math.div(args[2], divisor), math.mul(meanError, meanError));
+    variance = math.max(variance, math.constant(0.0));
+    Value invStd = math.invStd(variance, op.getEpsilon().convertToDouble());
+    SmallVector<Value> results;
+    if (request.output) {
+      Value factor = invStd;
+      if (scaleArg >= 0)
+        factor = math.mul(math.extend(args[scaleArg]), invStd);
+      Value offset =
+          offsetArg < 0 ? math.constant(0.0) : math.extend(args[offsetArg]);
+      offset = math.sub(offset, math.mul(meanError, factor));
+      results.append({factor, offset});
+    }
+    if (request.mean)
+      results.push_back(math.selectUnlessNaN(
+          meanError, math.add(args[0], meanError), args[0]));
+    if (request.variance)
+      results.push_back(variance);
+    if (request.invStd)
+      results.push_back(invStd);
+    return results;
+  };
+  SmallVector<FloatType> types = llvm::map_to_vector(
+      outputs, [](const auto &output) { return output.first; });
+  for (auto [output, result] :
+       llvm::zip_equal(outputs, buildChannelwise(inputs, types, buildValues)))
+    *output.second = result;
+  return values;
+}
+
+TrainingValues
+ForwardBuilder::buildTrainingOfNothing(const TrainingRequest &request) {
+  TrainingValues values;
+  if (request.mean)
+    values.mean = buildZeroChannel(request.mean);
+  if (request.variance)
+    values.variance = buildZeroChannel(request.variance);
+  if (request.invStd)
+    values.invStd = buildUniformChannel(
+        request.invStd, 1 / std::sqrt(op.getEpsilon().convertToDouble()));
+  return values;
+}
+
+Value ForwardBuilder::buildFactor() {
+  SmallVector<Value> inputs = {op.getStatistic()};
+  if (Value scale = getOperand(Role::Scale))
+    inputs.push_back(scale);
+  auto buildValue = [&](const Arithmetic &math, ValueRange args) {
+    Value factor = invStdOf(math, args[0]);
+    if (args.size() > 1)
+      factor = math.mul(math.extend(args[1]), factor);
+    return SmallVector<Value>{factor};
+  };
+  return buildChannelwise(inputs, {type}, buildValue).front();
+}
+
+Value ForwardBuilder::buildOutput(const TrainingValues &channel,
+                                  FloatType elementType) {
+  GenericInputs inputs;
+  inputs.add(getOperand(Role::Input), dataMap());
+  inputs.add(channel.center, featureMap());
+  inputs.add(channel.factor, featureMap());
+  if (channel.offset)
+    inputs.add(channel.offset, featureMap());
+  return buildElementwise(
+      inputs, elementType, [&](const Arithmetic &math, ValueRange args) {
+        Value centered = math.sub(math.extend(args[0]), math.extend(args[1]));
+        Value result = math.mul(centered, args[2]);
+        if (channel.offset)
+          result = math.add(result, math.extend(args[3]));
+        return result;
+      });
+}

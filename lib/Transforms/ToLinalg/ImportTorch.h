@@ -1,0 +1,50 @@
+//===- ImportTorch.h - reads one op of torch ------------------ -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_LIB_TRANSFORMS_TOLINALG_IMPORTTORCH_H
+#define BNGRAD_LIB_TRANSFORMS_TOLINALG_IMPORTTORCH_H
+
+#include "Import.h"
+
+namespace mlir::bngrad {
+
+/// Reads and replaces one op of torch.
+///
+/// Errors: a diagnostic at the op.
+class TorchImporter {
+public:
+  TorchImporter(OpBuilder &b, Operation *op, TorchCasts casts)
+      : b(b), op(op), casts(casts) {}
+
+protected:
+  FailureOr<bool> readBool(unsigned operand, StringRef name);
+  FailureOr<double> readFloat(unsigned operand, StringRef name);
+  /// Operand `operand` as a builtin tensor; null for None.
+  FailureOr<Value> readTensor(unsigned operand, StringRef name);
+  /// Like readTensor, for operands that must be present.
+  LogicalResult readTensor(unsigned operand, StringRef name, Value &value,
+                           StringRef condition = "");
+  /// The builtin type of a result.
+  FailureOr<RankedTensorType> readResultType(unsigned result);
+  LogicalResult verifyUnused(unsigned result, const Twine &reason);
+  /// Replaces a result by a builtin tensor of the same shape.
+  LogicalResult replaceResult(unsigned result, Value value);
+
+  OpBuilder &b;
+  Operation *op;
+  TorchCasts casts;
+};
+
+/// Replaces a forward pass of torch; nothing for any other op.
+std::optional<LogicalResult> importTorchForward(OpBuilder &b, Operation *op,
+                                                StringRef name,
+                                                TorchCasts casts);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_LIB_TRANSFORMS_TOLINALG_IMPORTTORCH_H
