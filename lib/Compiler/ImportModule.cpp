@@ -10,6 +10,7 @@
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/InitAll.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/Lower/ShapeFunction.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"
@@ -21,6 +22,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -60,6 +62,23 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   return failure(result.wasInterrupted());
 }
 
+/// Reports a type of more elements than any memory has, whose products
+/// overflow.
+static LogicalResult verifySize(Location loc, Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasRank())
+    return success();
+  uint64_t product = 1;
+  for (int64_t size : shaped.getShape())
+    if (!ShapedType::isDynamic(size))
+      product = llvm::SaturatingMultiply<uint64_t>(product,
+                                                   std::max<int64_t>(size, 1));
+  if (product <= kMostElements)
+    return success();
+  return emitError(loc) << "expected a product of sizes of at most "
+                        << kMostElements << ", got " << type;
+}
+
 /// Reports an op that nothing lowers as it is meant.
 static LogicalResult verifyOp(Operation *op) {
   auto report = [&](const Twine &expected) {
@@ -76,6 +95,13 @@ static LogicalResult verifyOp(Operation *op) {
   // What no pass defines.
   if (isa<ub::PoisonOp>(op))
     return report("poison of a number or a vector");
+  for (Type type : op->getResultTypes())
+    if (failed(verifySize(op->getLoc(), type)))
+      return failure();
+  for (Region &region : op->getRegions())
+    for (Value argument : region.getArguments())
+      if (failed(verifySize(op->getLoc(), argument.getType())))
+        return failure();
   // Upstream folds loads from the buffer to elements of the tensor.
   auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op);
   if (toBuffer && !toBuffer.getReadOnly() && isWritten(toBuffer.getBuffer()))
@@ -116,20 +142,6 @@ static LogicalResult verifyFunctions(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// Whether a call remains of a function with several blocks, which cannot be
-/// inlined where a region has one.
-static bool hasCallsOfBlocks(ModuleOp module) {
-  SymbolTableCollection symbols;
-  WalkResult result = module.walk([&](func::CallOp op) {
-    auto callee =
-        symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
-    return callee && callee.getBody().getBlocks().size() > 1
-               ? WalkResult::interrupt()
-               : WalkResult::advance();
-  });
-  return result.wasInterrupted();
-}
-
 LogicalResult mlir::bngrad::importModule(ModuleOp module,
                                          const ImportOptions &options) {
   // The interfaces by which ops are bufferized and translated, too.
@@ -140,18 +152,13 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module,
   if (options.reassociateSums)
     pm.addNestedPass<func::FuncOp>(createBNGradReassociateSumsPass());
   addImportPasses(pm);
+  // A region takes calls of one block, and what the branches of several decide
+  // is not followed.
+  pm.addPass(createLiftControlFlowToSCFPass());
   addInlinePasses(pm);
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
     return failure();
-  if (hasCallsOfBlocks(module)) {
-    PassManager again(module.getContext());
-    again.addPass(createLiftControlFlowToSCFPass());
-    addInlinePasses(again);
-    again.addPass(createSymbolDCEPass());
-    if (failed(again.run(module)))
-      return failure();
-  }
   // An op is reported before those of its regions.
   WalkResult unknown = module.walk<WalkOrder::PreOrder>(
       [](Operation *op) -> WalkResult { return verifyOp(op); });

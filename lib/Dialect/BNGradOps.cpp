@@ -379,8 +379,9 @@ void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
 //===----------------------------------------------------------------------===//
 
 int64_t mlir::bngrad::getStorageBytes(Type type) {
+  // LLVM aligns those of 80 bits to 16 bytes.
   if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() % 8 == 0)
-    return type.getIntOrFloatBitWidth() / 8;
+    return llvm::PowerOf2Ceil(type.getIntOrFloatBitWidth() / 8);
   for (unsigned width : {1, 8, 16, 32, 64})
     if (type.isInteger(width))
       return llvm::divideCeil(width, 8);

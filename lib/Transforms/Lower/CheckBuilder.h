@@ -9,15 +9,14 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_LOWER_CHECKBUILDER_H
 #define BNGRAD_LIB_TRANSFORMS_LOWER_CHECKBUILDER_H
 
+#include "BNGrad/Transforms/Lower/ShapeFunction.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::bngrad {
-
-/// More elements than any memory has; sums of a few do not overflow.
-inline constexpr int64_t kMostElements = int64_t(1) << 56;
 
 /// The first and the last element of a buffer, from its aligned pointer.
 struct Extent {

@@ -281,11 +281,15 @@ void Planner::findReuse(Block &block) {
 static Value countIterations(OpBuilder &b, scf::ParallelOp loop,
                              function_ref<Value(Value)> get) {
   Location loc = loop.getLoc();
-  Value range = arith::SubIOp::create(b, loc, get(loop.getUpperBound()[0]),
-                                      get(loop.getLowerBound()[0]));
+  Value lower = get(loop.getLowerBound()[0]);
+  Value upper = get(loop.getUpperBound()[0]);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  range = arith::MaxSIOp::create(b, loc, range, zero);
-  return arith::CeilDivSIOp::create(b, loc, range, get(loop.getStep()[0]));
+  Value isEmpty =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, lower, upper);
+  // Of bounds that are far apart, a number without a sign.
+  Value range = arith::SubIOp::create(b, loc, upper, lower);
+  range = arith::SelectOp::create(b, loc, isEmpty, zero, range);
+  return arith::CeilDivUIOp::create(b, loc, range, get(loop.getStep()[0]));
 }
 
 /// Emits the end of the memory that `block` needs, which starts at `start`.

@@ -28,6 +28,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -229,6 +230,22 @@ static void generatePaddings(func::FuncOp function) {
   });
 }
 
+/// Takes the sizes of results of linalg ops from their inits. Upstream takes
+/// them from the loops, which another operand may decide.
+static void useSizesOfInits(func::FuncOp function) {
+  function.walk([](tensor::DimOp op) {
+    for (;;) {
+      auto result = dyn_cast<OpResult>(op.getSource());
+      auto destination =
+          result ? dyn_cast<DestinationStyleOpInterface>(result.getOwner())
+                 : DestinationStyleOpInterface();
+      if (!destination || !isa<linalg::LinalgOp>(result.getOwner()))
+        return;
+      op.getSourceMutable().assign(destination.getTiedOpOperand(result)->get());
+    }
+  });
+}
+
 /// Makes `op` return the dynamic sizes of its operands instead of these.
 static void returnSizes(func::ReturnOp op) {
   OpBuilder b(op);
@@ -279,6 +296,7 @@ LogicalResult mlir::bngrad::makeShapeFunction(func::FuncOp function,
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     returnSizes(op);
   updateType(function);
+  useSizesOfInits(function);
   if (failed(runOn(memref::createResolveRankedShapeTypeResultDimsPass())) ||
       failed(runOn(createConvertLinalgToLoopsPass())) ||
       failed(runOn(createCanonicalizerPass())) ||
@@ -342,6 +360,13 @@ static std::string escapeFormat(StringRef text) {
 
 /// Adds the shape function of `function`, and says so in attributes.
 static LogicalResult describe(func::FuncOp function) {
+  // What it may write is not known.
+  WalkResult calls = function.walk([](LLVM::CallOp op) -> WalkResult {
+    return op->emitError("expected calls to be inlined, got '")
+           << op->getName() << "'";
+  });
+  if (calls.wasInterrupted())
+    return failure();
   auto module = function->getParentOfType<ModuleOp>();
   OpBuilder b(function);
   func::FuncOp report = getReport(module);

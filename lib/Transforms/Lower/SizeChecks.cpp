@@ -12,10 +12,12 @@
 
 #include "SizeChecks.h"
 
+#include "BufferBytes.h"
 #include "CheckBuilder.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -88,6 +90,7 @@ public:
   }
 
   void checkElementwise(Operation *op);
+  void checkLoops(linalg::LinalgOp op);
   /// Checks sizes of memory that is not there yet.
   void checkNewSizes(ShapedType type, ValueRange dynamicSizes);
   void checkSteps(ValueRange steps);
@@ -142,8 +145,11 @@ template <typename Op> void SizeChecks::checkExpandShape(Op op) {
   SmallVector<OpFoldResult> shape = op.getMixedOutputShape();
   for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices())) {
     SmallVector<Value> sizes;
-    for (int64_t i : group)
+    for (int64_t i : group) {
       sizes.push_back(toValue(shape[i]));
+      verifyNotNegative(sizes.back(),
+                        "element " + Twine(i) + " of output_shape");
+    }
     verifyEqual(multiply(sizes), sizeOf(op.getSrc(), dim),
                 "expected product of output_shape over dim " + Twine(dim) +
                     " of src to be its size");
@@ -285,6 +291,33 @@ void SizeChecks::checkElementwise(Operation *op) {
   }
 }
 
+/// Checks that dims of one loop have one size. Upstream does so unless a loop
+/// has no iterations; the sizes of results follow from those of any dim.
+void SizeChecks::checkLoops(linalg::LinalgOp op) {
+  SmallVector<Value> sizes(op.getNumLoops());
+  SmallVector<std::string> names(op.getNumLoops());
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<ShapedType>(operand.get().getType()))
+      continue;
+    for (auto [dim, expr] :
+         llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
+      auto loop = dyn_cast<AffineDimExpr>(expr);
+      if (!loop)
+        continue;
+      Value size = sizeOf(operand.get(), dim);
+      std::string what = llvm::formatv("size of dim {0} of operand {1}", dim,
+                                       operand.getOperandNumber());
+      unsigned i = loop.getPosition();
+      if (!sizes[i]) {
+        sizes[i] = size;
+        names[i] = what;
+        continue;
+      }
+      verifyEqual(size, sizes[i], "expected " + what + " to be " + names[i]);
+    }
+  }
+}
+
 void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
   auto source = dyn_cast<RankedTensorType>(op.getSource().getType());
   auto dest = dyn_cast<ShapedType>(op.getDest().getType());
@@ -399,12 +432,16 @@ void SizeChecks::check(memref::ViewOp op) {
   Value room = sizeOf(op.getSource(), 0);
   SmallVector<Value> sizes;
   unsigned dynamic = 0;
-  for (int64_t size : type.getShape())
-    sizes.push_back(ShapedType::isDynamic(size) ? op.getSizes()[dynamic++]
-                                                : constant(size));
-  Type element = type.getElementType();
-  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  sizes.push_back(constant(llvm::divideCeil(bits, 8)));
+  for (int64_t size : type.getShape()) {
+    if (!ShapedType::isDynamic(size)) {
+      sizes.push_back(constant(size));
+      continue;
+    }
+    verifyNotNegative(op.getSizes()[dynamic],
+                      "dynamic size " + Twine(dynamic) + " of the view");
+    sizes.push_back(op.getSizes()[dynamic++]);
+  }
+  sizes.push_back(constant(getElementBytes(type.getElementType())));
   Value bytes = multiply(sizes);
   verify(CmpIPredicate::ule, bytes, room,
          "expected bytes of the view to be at most those of source");
@@ -520,12 +557,19 @@ static void eraseUpstreamChecks(func::FuncOp function) {
   });
 }
 
-/// Reports a cast of memory whose extent is not known.
-static LogicalResult verifyCast(memref::ReinterpretCastOp op) {
-  if (isa<MemRefType>(findWhole(op.getSource()).getType()))
-    return success();
-  return op.emitOpError("expected source to be a buffer of known rank, got ")
-         << op.getSource().getType();
+/// Reports a cast of memory whose extent is not known, and a view as elements
+/// whose bytes are not.
+static LogicalResult verifyView(Operation *op) {
+  if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op);
+      cast && !isa<MemRefType>(findWhole(cast.getSource()).getType()))
+    return op->emitOpError("expected source to be a buffer of known rank, got ")
+           << cast.getSource().getType();
+  if (auto view = dyn_cast<memref::ViewOp>(op);
+      view && getElementBytes(view.getType().getElementType()) == 0)
+    return op->emitOpError("expected elements to be floats, or integers of 1, "
+                           "8, 16, 32 or 64 bits, got ")
+           << view.getType().getElementType();
+  return success();
 }
 
 LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
@@ -533,9 +577,7 @@ LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
   SmallVector<Operation *> ops;
   WalkResult result = function.walk([&](Operation *op) -> WalkResult {
     ops.push_back(op);
-    if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op))
-      return verifyCast(cast);
-    return success();
+    return verifyView(op);
   });
   if (result.wasInterrupted())
     return failure();
@@ -561,6 +603,8 @@ LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
           SizeChecks(created).checkNewSizes(created.getType(),
                                             created.getDynamicSizes());
         })
+        .Case(
+            [](linalg::LinalgOp loops) { SizeChecks(loops).checkLoops(loops); })
         .Case([](LoopLikeOpInterface loop) {
           if (std::optional<SmallVector<OpFoldResult>> steps =
                   loop.getLoopSteps())

@@ -23,7 +23,8 @@ inline constexpr llvm::StringLiteral kUpstreamMessage = "\n^ ";
 /// no value. docs/ahead-of-time.md lists the ops.
 ///
 /// Errors: a diagnostic and failure for a memref.reinterpret_cast of an
-///         unranked buffer that is not a cast of a ranked one.
+///         unranked buffer that is not a cast of a ranked one, and for a
+///         memref.view as elements of another type than data has.
 LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad

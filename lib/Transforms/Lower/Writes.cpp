@@ -38,7 +38,11 @@ Value Writes::findMemory(Value buffer) {
     Operation *op = buffer.getDefiningOp();
     if (!op) {
       Operation *parent = buffer.getParentBlock()->getParentOp();
-      return isa<func::FuncOp>(parent) ? buffer : Value();
+      // That of another block may be any.
+      return isa<func::FuncOp>(parent) &&
+                     buffer.getParentBlock()->isEntryBlock()
+                 ? buffer
+                 : Value();
     }
     if (auto view = dyn_cast<ViewLikeOpInterface>(op))
       buffer = view.getViewSource();

@@ -68,10 +68,11 @@ static bool hasBounds(RankedTensorType type) {
   if (!encoding)
     return false;
   StringRef dialect = getNamespace(encoding);
+  if (dialect != "stablehlo" && dialect != "mhlo")
+    return false;
   std::string printed = print(encoding);
   StringRef text = printed;
-  return (dialect == "stablehlo" || dialect == "mhlo") &&
-         (text.contains("bounds") || text.contains("type_extensions"));
+  return text.contains("bounds") || text.contains("type_extensions");
 }
 
 static void dropBounds(ModuleOp module) {

@@ -16,6 +16,9 @@
 
 namespace mlir::bngrad {
 
+/// More elements than any memory has; sums of a few do not overflow.
+inline constexpr int64_t kMostElements = int64_t(1) << 56;
+
 /// An error about sizes that do not agree.
 struct SizeError {
   Location loc;
