@@ -19,6 +19,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -64,7 +65,7 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
 
 /// Reports a type of more elements than any memory has, whose products
 /// overflow.
-static LogicalResult verifySize(Location loc, Type type) {
+static LogicalResult verifyType(Location loc, Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped || !shaped.hasRank())
     return success();
@@ -96,11 +97,11 @@ static LogicalResult verifyOp(Operation *op) {
   if (isa<ub::PoisonOp>(op))
     return report("poison of a number or a vector");
   for (Type type : op->getResultTypes())
-    if (failed(verifySize(op->getLoc(), type)))
+    if (failed(verifyType(op->getLoc(), type)))
       return failure();
   for (Region &region : op->getRegions())
     for (Value argument : region.getArguments())
-      if (failed(verifySize(op->getLoc(), argument.getType())))
+      if (failed(verifyType(op->getLoc(), argument.getType())))
         return failure();
   // Upstream folds loads from the buffer to elements of the tensor.
   auto toBuffer = dyn_cast<bufferization::ToBufferOp>(op);

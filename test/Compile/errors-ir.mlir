@@ -49,8 +49,8 @@
 // REDEFINE: %{message} = 5:3: expected the condition of cf.assert to follow from the arguments, got one that depends on memory that the function writes
 // RUN: %{run}
 // REDEFINE: %{file} = call
-// REDEFINE: %{message} = expected ops that need the libraries of C and mathematics only, got a call of 'elsewhere'
-// RUN: %{fails} "%t/call.mlir: %{message}" bngrad-compile %t/call.mlir -o %t/out.o
+// REDEFINE: %{message} = 3:3: expected calls to be inlined, got 'llvm.call'
+// RUN: %{run}
 // REDEFINE: %{file} = foreign_op
 // REDEFINE: %{message} = 3:8: expected an op that can be lowered to LLVM IR, got 'emitc.literal'
 // RUN: %{run}

@@ -86,7 +86,7 @@ func.func @dynamic(%a: memref<?x4xf32>, %flag: i1) {
 // CHECK-DAG:       arith.muli {{.*}}%[[NUMBER]]
 // CHECK:           memref.view %[[WORKSPACE]]
 // CHECK-LABEL: func.func private @threads.workspace(
-// CHECK:         arith.ceildivsi
+// CHECK:         arith.ceildivui
 // CHECK:         arith.mului_extended
 func.func @threads(%n: index) {
   %c1 = arith.constant 1 : index

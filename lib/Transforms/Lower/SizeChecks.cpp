@@ -14,10 +14,10 @@
 
 #include "BufferBytes.h"
 #include "CheckBuilder.h"
+#include "LoopChecks.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -90,10 +90,8 @@ public:
   }
 
   void checkElementwise(Operation *op);
-  void checkLoops(linalg::LinalgOp op);
   /// Checks sizes of memory that is not there yet.
   void checkNewSizes(ShapedType type, ValueRange dynamicSizes);
-  void checkSteps(ValueRange steps);
 
 private:
   /// Where the op's operands are defined and other ops may be.
@@ -291,33 +289,6 @@ void SizeChecks::checkElementwise(Operation *op) {
   }
 }
 
-/// Checks that dims of one loop have one size. Upstream does so unless a loop
-/// has no iterations; the sizes of results follow from those of any dim.
-void SizeChecks::checkLoops(linalg::LinalgOp op) {
-  SmallVector<Value> sizes(op.getNumLoops());
-  SmallVector<std::string> names(op.getNumLoops());
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<ShapedType>(operand.get().getType()))
-      continue;
-    for (auto [dim, expr] :
-         llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
-      auto loop = dyn_cast<AffineDimExpr>(expr);
-      if (!loop)
-        continue;
-      Value size = sizeOf(operand.get(), dim);
-      std::string what = llvm::formatv("size of dim {0} of operand {1}", dim,
-                                       operand.getOperandNumber());
-      unsigned i = loop.getPosition();
-      if (!sizes[i]) {
-        sizes[i] = size;
-        names[i] = what;
-        continue;
-      }
-      verifyEqual(size, sizes[i], "expected " + what + " to be " + names[i]);
-    }
-  }
-}
-
 void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
   auto source = dyn_cast<RankedTensorType>(op.getSource().getType());
   auto dest = dyn_cast<ShapedType>(op.getDest().getType());
@@ -349,16 +320,6 @@ void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
   }
   if (!type.hasStaticShape())
     verifyProduct(sizes);
-}
-
-void SizeChecks::checkSteps(ValueRange steps) {
-  for (Value step : steps) {
-    if (getConstantIntValue(step))
-      continue; // The verifiers have checked it.
-    if (!step.getType().isIndex())
-      step = arith::IndexCastOp::create(b, loc, b.getIndexType(), step);
-    verifyAtLeast(step, 1, "step");
-  }
 }
 
 /// A reshape takes the stride of the last dim of a group for all of them.
@@ -603,15 +564,8 @@ LogicalResult mlir::bngrad::addSizeChecks(func::FuncOp function) {
           SizeChecks(created).checkNewSizes(created.getType(),
                                             created.getDynamicSizes());
         })
-        .Case(
-            [](linalg::LinalgOp loops) { SizeChecks(loops).checkLoops(loops); })
-        .Case([](LoopLikeOpInterface loop) {
-          if (std::optional<SmallVector<OpFoldResult>> steps =
-                  loop.getLoopSteps())
-            for (OpFoldResult step : *steps)
-              if (auto value = dyn_cast<Value>(step))
-                SizeChecks(loop).checkSteps(value);
-        })
+        .Case<linalg::LinalgOp, LoopLikeOpInterface>(
+            [](auto loops) { addLoopChecks(loops); })
         .Default([](Operation *other) {
           if (OpTrait::hasElementwiseMappableTraits(other))
             SizeChecks(other).checkElementwise(other);
