@@ -498,6 +498,63 @@ def test_positions_in_vectors(op, text):
             call_load(program, ramp(4), i)
 
 
+def test_sizes_of_ops_without_iterations():
+    program = bngrad.compile("""
+func.func @f(%x: tensor<?x7xf32>, %n: index) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<?x7xf32>) outs(%i : tensor<?xf32>) dimensions = [1]
+  return %r : tensor<?xf32>
+}""")
+    assert program(np.ones((2, 7), np.float32), 2).tolist() == [7, 7]
+    assert program(np.ones((0, 7), np.float32), 0).shape == (0,)
+    with pytest.raises(bngrad.ShapeError, match="expected size of dim 0 of operand 1 to be size of dim 0 of operand 0, "
+                                                "0, got 100"):
+        program(np.ones((0, 7), np.float32), 100)
+
+
+def test_bounds_of_loops_that_are_far_apart():
+    program = compile_load("%m: memref<?xf32>, %low: index, %high: index", """
+  %step = arith.constant 2305843009213693952 : index
+  scf.parallel (%i) = (%low) to (%high) step (%step) {
+    %b = memref.alloc() : memref<512xf32>
+    %x = memref.load %m[%zero] : memref<?xf32>
+    memref.store %x, %b[%zero] : memref<512xf32>
+    scf.reduce
+  }
+  %v = memref.load %m[%zero] : memref<?xf32>""")
+    assert call_load(program, ramp(4) + 1, -5, 5) == 1
+    with pytest.raises(bngrad.ShapeError, match="expected upper bound to be at most"):
+        call_load(program, ramp(4), -2**62 - 5, 2**62 + 5)
+
+
+def test_sizes_of_views_are_not_negative():
+    program = compile_load("%m: memref<?xi8>, %n: index", """
+  %w = memref.view %m[%zero][%n] : memref<?xi8> to memref<?x0xf32>
+  %d = memref.dim %w, %zero : memref<?x0xf32>
+  %a = memref.alloca(%d) : memref<?xf32>
+  %v = arith.constant 1.0 : f32""")
+    assert call_load(program, np.zeros(4, np.int8), 3) == 1
+    with pytest.raises(bngrad.ShapeError, match="expected dynamic size 0 of the view to be at least 0, got -8"):
+        call_load(program, np.zeros(4, np.int8), -8)
+
+
+@pytest.mark.parametrize("body, message", [
+    ("%a = memref.alloc() : memref<4611686018427387904xf32>", "expected a product of sizes of at most 72057594037927936"),
+    ("%a = memref.view %m[%zero][] : memref<?xi8> to memref<2xi24>", "expected elements to be floats, or integers of 1, 8"),
+    ("%a = llvm.call @g(%x) : (i64) -> i64", "expected calls to be inlined, got 'llvm.call'")])
+def test_types_and_calls_that_are_refused(body, message):
+    with pytest.raises(bngrad.CompileError, match=message):
+        bngrad.compile(f"""
+llvm.func @g(i64) -> i64
+func.func @f(%m: memref<?xi8>, %x: i64) {{
+  %zero = arith.constant 0 : index
+  {body}
+  return
+}}""")
+
+
 def test_bytes_of_booleans():
     """Each byte but 0 is true, in an index and as data."""
     booleans = np.frombuffer(bytes([0, 1, 2, 0x80, 0xff, 0xfe]), np.bool_)

@@ -94,6 +94,10 @@ public:
   void checkNewSizes(ShapedType type, ValueRange dynamicSizes);
 
 private:
+  /// Checks that `dynamicSizes` are not negative; all sizes of `type`. A dim of
+  /// something else is checked there.
+  SmallVector<Value> verifySizes(ShapedType type, ValueRange dynamicSizes,
+                                 StringRef where = "");
   /// Where the op's operands are defined and other ops may be.
   static Operation *findInsertionPoint(Operation *op) {
     while (isa<scf::InParallelOp, vector::MaskOp>(op->getParentOp()))
@@ -305,7 +309,9 @@ void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
+SmallVector<Value> SizeChecks::verifySizes(ShapedType type,
+                                           ValueRange dynamicSizes,
+                                           StringRef where) {
   SmallVector<Value> sizes;
   unsigned dynamic = 0;
   for (int64_t size : type.getShape()) {
@@ -315,9 +321,14 @@ void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
     }
     Value given = sizes.emplace_back(dynamicSizes[dynamic]);
     if (!isa_and_present<memref::DimOp, tensor::DimOp>(given.getDefiningOp()))
-      verifyNotNegative(given, "dynamic size " + Twine(dynamic));
+      verifyNotNegative(given, "dynamic size " + Twine(dynamic) + where);
     ++dynamic;
   }
+  return sizes;
+}
+
+void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
+  SmallVector<Value> sizes = verifySizes(type, dynamicSizes);
   if (!type.hasStaticShape())
     verifyProduct(sizes);
 }
@@ -391,17 +402,7 @@ void SizeChecks::check(memref::ReinterpretCastOp op) {
 void SizeChecks::check(memref::ViewOp op) {
   auto type = op.getType();
   Value room = sizeOf(op.getSource(), 0);
-  SmallVector<Value> sizes;
-  unsigned dynamic = 0;
-  for (int64_t size : type.getShape()) {
-    if (!ShapedType::isDynamic(size)) {
-      sizes.push_back(constant(size));
-      continue;
-    }
-    verifyNotNegative(op.getSizes()[dynamic],
-                      "dynamic size " + Twine(dynamic) + " of the view");
-    sizes.push_back(op.getSizes()[dynamic++]);
-  }
+  SmallVector<Value> sizes = verifySizes(type, op.getSizes(), " of the view");
   sizes.push_back(constant(getElementBytes(type.getElementType())));
   Value bytes = multiply(sizes);
   verify(CmpIPredicate::ule, bytes, room,
