@@ -17,6 +17,7 @@
 #include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Runtime/Runtime.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -135,6 +136,15 @@ constexpr size_t countArguments(OpKind op, bool ofCall) {
   for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
     count += isArgument(info, op, ofCall);
   return count;
+}
+
+/// Of the op that has the most.
+constexpr size_t countMostArguments(bool ofCall) {
+  size_t most = 0;
+#define BNGRAD_OP(op, ...)                                                     \
+  most = std::max(most, countArguments(OpKind::op, ofCall));
+#include "BNGrad/Dialect/Roles.def"
+  return most;
 }
 
 /// The operands that are arguments, in their order.

@@ -32,3 +32,12 @@ func.func @f(%n: index) {
   memref.dealloc %0 : memref<?xf32>
   return
 }
+
+// -----
+
+func.func @element_without_llvm_type(%n: index) {
+  // expected-error @below {{'memref.alloc' op expected elements of a type that LLVM has, got 'tf32'}}
+  %0 = memref.alloc(%n) : memref<?xtf32>
+  memref.dealloc %0 : memref<?xtf32>
+  return
+}

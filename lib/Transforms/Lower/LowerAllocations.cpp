@@ -429,6 +429,9 @@ bool AllocationLowering::find() {
 
 LogicalResult AllocationLowering::run() {
   for (memref::AllocOp op : allocs) {
+    if (!converter.convertType(op.getType()))
+      return op.emitOpError("expected elements of a type that LLVM has, got ")
+             << op.getType().getElementType();
     FailureOr<Scope> scope = getScope(op);
     if (failed(scope))
       return failure();

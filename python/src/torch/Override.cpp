@@ -181,13 +181,17 @@ static bool compute(const StableIValue *stack, Problem &problem) {
 }
 
 static bool run(StableIValue *stack) {
-  Problem problem(OpKind::Backward);
-  if (!compute(stack, problem))
-    return callOriginal(stack);
-  freeArguments(stack);
-  for (int i = 0; i < kNumOutputs; ++i)
-    stack[i] = problem.tensors[i].release();
-  return true;
+  {
+    Problem problem(OpKind::Backward);
+    if (compute(stack, problem)) {
+      freeArguments(stack);
+      for (int i = 0; i < kNumOutputs; ++i)
+        stack[i] = problem.tensors[i].release();
+      return true;
+    }
+  }
+  // No result of a failed call uses memory while PyTorch computes.
+  return callOriginal(stack);
 }
 
 static void kernel(StableIValue *stack, uint64_t, uint64_t) {

@@ -154,10 +154,9 @@ public:
       add(options.feature_dims[i]);
     for (int i = 0; i < kNumOperands; ++i) {
       const Tensor &tensor = problem.tensors[i];
-      bool isThere = tensor && !isScalar(i);
-      add(isThere);
-      if (!isThere)
+      if (!tensor || isScalar(i))
         continue;
+      add(i);
       add(tensor.dtype);
       add(tensor.isStridedOnCpu);
       if (!tensor.isStridedOnCpu)
@@ -184,8 +183,10 @@ private:
     ++size;
   }
 
-  /// Suffices for all operands with 5 dims.
-  static constexpr int kMost = 128;
+  /// Suffices for any op on tensors with so many dims.
+  static constexpr int kDims = 5;
+  static constexpr int kOperands = detail::countMostArguments(/*ofCall=*/false);
+  static constexpr int kMost = 5 + kDims + kOperands * (4 + 2 * kDims);
   int size = 0;
   int64_t values[kMost];
 };
