@@ -9,8 +9,8 @@
 #include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/InitAll.h"
-#include "BNGrad/Transforms/Lower/Passes.h"
-#include "BNGrad/Transforms/Lower/ShapeFunction.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
+#include "BNGrad/Transforms/CAbi/ShapeFunction.h"
 #include "BNGrad/Transforms/ToLinalg/Passes.h"
 
 #include "mlir/Conversion/ControlFlowToSCF/ControlFlowToSCF.h"

@@ -9,7 +9,7 @@
 #include "BNGrad/Compiler/Interface.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
 #include "BNGrad/Transforms/Partition/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -8,7 +8,7 @@
 
 #include "Libcalls.h"
 
-#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/AsmParser/Parser.h"

@@ -23,7 +23,7 @@
 
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/ShapeFunction.h"
+#include "BNGrad/Transforms/CAbi/ShapeFunction.h"
 #include "BNGrad/Transforms/Passes.h"
 #include "BNGrad/Transforms/Pipelines.h"
 

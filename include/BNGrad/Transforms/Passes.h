@@ -11,6 +11,7 @@
 
 #include "BNGrad/Transforms/Apply/Passes.h"
 #include "BNGrad/Transforms/Bufferize/Passes.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/Partition/Passes.h"
 #include "BNGrad/Transforms/Schedule/Passes.h"
@@ -25,6 +26,7 @@ inline void registerBNGradPasses() {
   registerBNGradSchedulePasses();
   registerBNGradBufferizePasses();
   registerBNGradApplyPasses();
+  registerBNGradCAbiPasses();
   registerBNGradLowerPasses();
 }
 

@@ -13,7 +13,7 @@
 #include "BNGrad/Compiler/Compiler.h"
 #include "BNGrad/Compiler/Interface.h"
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 #include "BNGrad/Transforms/Schedule/ParseSchedule.h"
 

@@ -15,11 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "HelperFunctions.h"
+#include "CAbi/HelperFunctions.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
-#include "BNGrad/Transforms/Lower/Status.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"

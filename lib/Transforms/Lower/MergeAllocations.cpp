@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BufferBytes.h"
+#include "CAbi/BufferBytes.h"
 
 #include "BNGrad/Transforms/Lower/Passes.h"
 

@@ -15,11 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "HelperFunctions.h"
+#include "CAbi/HelperFunctions.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/Lower/Passes.h"
-#include "BNGrad/Transforms/Lower/Threads.h"
+#include "BNGrad/Transforms/CAbi/Threads.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"

@@ -71,13 +71,6 @@ static bool canRoundToBF16(StringRef names) {
   return succeeded(chips) && CudaChip::getCommon(*chips).roundsToBF16();
 }
 
-void mlir::bngrad::addInlinePasses(OpPassManager &pm) {
-  pm.addPass(createBNGradDropPromisesPass());
-  // Without upstream's canonicalization: a function is run, and checked, as it
-  // was written.
-  pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-}
-
 void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());

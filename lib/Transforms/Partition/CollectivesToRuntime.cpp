@@ -41,7 +41,7 @@ static constexpr StringLiteral kStart = "bngradAllReduceStart";
 static constexpr StringLiteral kWait = "bngradAllReduceWait";
 static constexpr StringLiteral kProcessIndex = "bngradProcessIndex";
 static constexpr StringLiteral kStatus = "bngrad_collective_status";
-/// As in BNGrad/Transforms/Lower/Status.h, which a later stage owns.
+/// As in BNGrad/Transforms/CAbi/Status.h, which a later stage owns.
 static constexpr StringLiteral kStatusAttrName = "bngrad.returns_status";
 
 // The fields of the constants that RuntimeBuilder makes.

@@ -1,6 +1,6 @@
 """names.py TABLE DIR CLANG [--long]: headers compile with any names of functions and parameters.
 
-The parameters of functions get every name of TABLE (lib/Transforms/Lower/CNames.def), some names for each of its
+The parameters of functions get every name of TABLE (lib/Transforms/CAbi/CNames.def), some names for each of its
 patterns, and similar names. The header must compile in the oldest and newest versions of C and C++ that clang and gcc
 support, or with --long in every version, after all headers of the standards and before them. As the name of a function, each must be rejected with the
 name, its meaning and the version that introduced it; similar names must be accepted.

@@ -36,10 +36,6 @@ struct KernelOptions {
   CudaFormat format = CudaFormat::Isa;
 };
 
-/// Adds the passes that inline calls, for pass managers on a module, and that
-/// leave a program to be checked: `bngrad-add-shape-functions` follows.
-void addInlinePasses(OpPassManager &pm);
-
 /// Adds the passes of the stage `lower`, for pass managers on a module.
 void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaLowerPasses(OpPassManager &pm, const KernelOptions &options);

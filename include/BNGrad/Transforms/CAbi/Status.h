@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TRANSFORMS_LOWER_STATUS_H
-#define BNGRAD_TRANSFORMS_LOWER_STATUS_H
+#ifndef BNGRAD_TRANSFORMS_CABI_STATUS_H
+#define BNGRAD_TRANSFORMS_CABI_STATUS_H
 
 #include "BNGrad/Runtime/Runtime.h"
 
@@ -51,4 +51,4 @@ bool returnsStatus(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TRANSFORMS_LOWER_STATUS_H
+#endif // BNGRAD_TRANSFORMS_CABI_STATUS_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TRANSFORMS_LOWER_THREADS_H
-#define BNGRAD_TRANSFORMS_LOWER_THREADS_H
+#ifndef BNGRAD_TRANSFORMS_CABI_THREADS_H
+#define BNGRAD_TRANSFORMS_CABI_THREADS_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -26,4 +26,4 @@ void addThreads(ModuleOp module);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TRANSFORMS_LOWER_THREADS_H
+#endif // BNGRAD_TRANSFORMS_CABI_THREADS_H

@@ -17,8 +17,8 @@
 #include "CheckBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/ExportC.h"
-#include "BNGrad/Transforms/Lower/Threads.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
+#include "BNGrad/Transforms/CAbi/Threads.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -11,16 +11,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Lower/ShapeFunction.h"
+#include "BNGrad/Transforms/CAbi/ShapeFunction.h"
 
 #include "IndexingMapChecks.h"
 #include "SizeChecks.h"
 #include "Utils/Utils.h"
 #include "Writes.h"
 
-#include "BNGrad/Transforms/Lower/ExportC.h"
-#include "BNGrad/Transforms/Lower/Passes.h"
-#include "BNGrad/Transforms/Lower/Status.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -40,7 +40,7 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADADDSHAPEFUNCTIONSPASS
-#include "BNGrad/Transforms/Lower/Passes.h.inc"
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_CHECKBUILDER_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_CHECKBUILDER_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_CHECKBUILDER_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_CHECKBUILDER_H
 
-#include "BNGrad/Transforms/Lower/ShapeFunction.h"
+#include "BNGrad/Transforms/CAbi/ShapeFunction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -89,4 +89,4 @@ protected:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_CHECKBUILDER_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_CHECKBUILDER_H

@@ -8,9 +8,9 @@
 
 #include "FunctionEntries.h"
 
-#include "BNGrad/Transforms/Lower/ExportC.h"
-#include "BNGrad/Transforms/Lower/Status.h"
-#include "BNGrad/Transforms/Lower/Threads.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
+#include "BNGrad/Transforms/CAbi/Threads.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_CHECKEMITTER_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_CHECKEMITTER_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_CHECKEMITTER_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_CHECKEMITTER_H
 
 #include "FunctionEntries.h"
 
-#include "BNGrad/Transforms/Lower/Status.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -109,4 +109,4 @@ Value createWorkspaceSize(OpBuilder &b, const FunctionEntries &exported,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_CHECKEMITTER_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_CHECKEMITTER_H

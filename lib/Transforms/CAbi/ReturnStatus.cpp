@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Lower/Status.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
 
 #include "HelperFunctions.h"
 
-#include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,7 +22,7 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADRETURNSTATUSPASS
-#include "BNGrad/Transforms/Lower/Passes.h.inc"
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_LOOPCHECKS_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_LOOPCHECKS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_LOOPCHECKS_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_LOOPCHECKS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -23,4 +23,4 @@ void addLoopChecks(LoopLikeOpInterface loop);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_LOOPCHECKS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_LOOPCHECKS_H

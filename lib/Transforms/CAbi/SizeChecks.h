@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_SIZECHECKS_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_SIZECHECKS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -29,4 +29,4 @@ LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_SIZECHECKS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_SIZECHECKS_H

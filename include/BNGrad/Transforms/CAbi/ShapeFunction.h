@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H
-#define BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H
+#ifndef BNGRAD_TRANSFORMS_CABI_SHAPEFUNCTION_H
+#define BNGRAD_TRANSFORMS_CABI_SHAPEFUNCTION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -54,4 +54,4 @@ LogicalResult makeShapeFunction(func::FuncOp function, EmitSizeError emitError,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TRANSFORMS_LOWER_SHAPEFUNCTION_H
+#endif // BNGRAD_TRANSFORMS_CABI_SHAPEFUNCTION_H

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -31,7 +31,7 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADDROPPROMISESPASS
-#include "BNGrad/Transforms/Lower/Passes.h.inc"
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/Threads.h"
+#include "BNGrad/Transforms/CAbi/Threads.h"
 
 #include "HelperFunctions.h"
 

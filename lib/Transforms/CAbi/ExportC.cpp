@@ -12,14 +12,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Transforms/Lower/ExportC.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
 
 #include "FunctionEntries.h"
 #include "HelperFunctions.h"
 
-#include "BNGrad/Transforms/Lower/Passes.h"
-#include "BNGrad/Transforms/Lower/Status.h"
-#include "BNGrad/Transforms/Lower/Threads.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
+#include "BNGrad/Transforms/CAbi/Status.h"
+#include "BNGrad/Transforms/CAbi/Threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +33,7 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADEXPORTCPASS
-#include "BNGrad/Transforms/Lower/Passes.h.inc"
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;

@@ -16,8 +16,8 @@
 #include "BufferBytes.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/ExportC.h"
-#include "BNGrad/Transforms/Lower/Passes.h"
+#include "BNGrad/Transforms/CAbi/ExportC.h"
+#include "BNGrad/Transforms/CAbi/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +33,7 @@
 
 namespace mlir::bngrad {
 #define GEN_PASS_DEF_BNGRADPLANWORKSPACEPASS
-#include "BNGrad/Transforms/Lower/Passes.h.inc"
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
 } // namespace mlir::bngrad
 
 using namespace mlir;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_BUFFERBYTES_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_BUFFERBYTES_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_BUFFERBYTES_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_BUFFERBYTES_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -42,4 +42,4 @@ private:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_BUFFERBYTES_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_BUFFERBYTES_H

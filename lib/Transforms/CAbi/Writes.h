@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_WRITES_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_WRITES_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_WRITES_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_WRITES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -58,4 +58,4 @@ private:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_WRITES_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_WRITES_H

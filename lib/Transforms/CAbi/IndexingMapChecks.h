@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_INDEXINGMAPCHECKS_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_INDEXINGMAPCHECKS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_INDEXINGMAPCHECKS_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_INDEXINGMAPCHECKS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -23,4 +23,4 @@ LogicalResult addIndexingMapChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_INDEXINGMAPCHECKS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_INDEXINGMAPCHECKS_H

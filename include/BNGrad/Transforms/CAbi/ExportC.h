@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_TRANSFORMS_LOWER_EXPORTC_H
-#define BNGRAD_TRANSFORMS_LOWER_EXPORTC_H
+#ifndef BNGRAD_TRANSFORMS_CABI_EXPORTC_H
+#define BNGRAD_TRANSFORMS_CABI_EXPORTC_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -58,4 +58,4 @@ inline constexpr StringLiteral kWorkspaceAttrName = "bngrad.workspace";
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_TRANSFORMS_LOWER_EXPORTC_H
+#endif // BNGRAD_TRANSFORMS_CABI_EXPORTC_H

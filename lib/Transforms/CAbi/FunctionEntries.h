@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_FUNCTIONENTRIES_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_FUNCTIONENTRIES_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_FUNCTIONENTRIES_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_FUNCTIONENTRIES_H
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -96,4 +96,4 @@ LogicalResult addCheckHelpers(ModuleOp module);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_FUNCTIONENTRIES_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_FUNCTIONENTRIES_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_LOWER_HELPERFUNCTIONS_H
-#define BNGRAD_LIB_TRANSFORMS_LOWER_HELPERFUNCTIONS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_CABI_HELPERFUNCTIONS_H
+#define BNGRAD_LIB_TRANSFORMS_CABI_HELPERFUNCTIONS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -30,4 +30,4 @@ std::optional<SmallVector<func::CallOp>> findCalls(func::FuncOp function,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_LOWER_HELPERFUNCTIONS_H
+#endif // BNGRAD_LIB_TRANSFORMS_CABI_HELPERFUNCTIONS_H

@@ -1,0 +1,32 @@
+//===- Passes.h - the C interface of compiled functions ------- -*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BNGRAD_TRANSFORMS_CABI_PASSES_H
+#define BNGRAD_TRANSFORMS_CABI_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::func {
+class FuncOp;
+} // namespace mlir::func
+
+namespace mlir::bngrad {
+
+#define GEN_PASS_DECL
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "BNGrad/Transforms/CAbi/Passes.h.inc"
+
+/// Adds the passes that inline calls, for pass managers on a module, and that
+/// leave a program to be checked: `bngrad-add-shape-functions` follows.
+void addInlinePasses(OpPassManager &pm);
+
+} // namespace mlir::bngrad
+
+#endif // BNGRAD_TRANSFORMS_CABI_PASSES_H
