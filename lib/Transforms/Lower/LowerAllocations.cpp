@@ -18,8 +18,8 @@
 #include "CAbi/HelperFunctions.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/CAbi/Status.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"

@@ -18,8 +18,8 @@
 #include "CAbi/HelperFunctions.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Transforms/Lower/Passes.h"
 #include "BNGrad/Transforms/CAbi/Threads.h"
+#include "BNGrad/Transforms/Lower/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
