@@ -135,12 +135,7 @@ def markdown(document):
 
 def plot(document, path):
     """The ratios of the table as bars, a panel for each element type and layout."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "bngrad"
-    import matplotlib.pyplot as pyplot
-
+    pyplot = report.import_pyplot()
     titles = {peer["name"]: peer["title"] for peer in document["peers"]}
     groups = {}
     for case in document["cases"]:
