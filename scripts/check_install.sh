@@ -34,7 +34,7 @@ check_embed() {
     expect EMBED "$scratch/$1/$program"
   done
   # The compiler that wants linalg alone links no later stage.
-  if ninja -C "$scratch/$1" -t commands embed | grep -E 'lib(BNGrad(Schedule|Bufferize|Apply|CAbi|Lower|Pipelines)|MLIR(NVVM|OpenMP))'; then
+  if ninja -C "$scratch/$1" -t commands embed | grep -E 'lib(BNGrad(Schedule|Bufferize|Layout|Apply|CAbi|Lower|Pipelines)|MLIR(NVVM|OpenMP))'; then
     fail "expected embed to link ToLinalg alone"
   fi
 }

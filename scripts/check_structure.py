@@ -45,7 +45,7 @@ NO_CODE = re.compile(
 # The text before the brace of a block whose own blocks may be functions.
 CONTAINER = re.compile(r"^(?:inline\s+)?namespace\b|^extern\s*$|\b(?:class|struct|union|enum)\b[^()=]*$")
 
-STAGES = ["Utils", "ToLinalg", "Partition", "Schedule", "Bufferize", "Apply", "CAbi", "Lower", "Pipelines"]
+STAGES = ["Utils", "ToLinalg", "Partition", "Schedule", "Bufferize", "Layout", "Apply", "CAbi", "Lower", "Pipelines"]
 TARGET_DIALECT = re.compile(r"\bMLIR\w*(?:NVVM|NVGPU|GPU|OpenMP|LLVM)\w*Dialect\b")
 LIBRARY = re.compile(r"\bbngrad_add_library\(\s*(\w+)")
 

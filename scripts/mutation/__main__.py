@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The mathematics, the stages from fuse to apply, kernels, and the verifier.
 FILES = (r"^lib/(Dialect/BNGrad(Ops|Dialect)|Transforms/(ToLinalg/(GradientBuilder|Fuse)"
          r"|Schedule/(Choose\w+|Group|OnePassLayout|ScheduledGroup|Target|CudaChip)"
-         r"|Apply/(ApplySchedule|GroupEmitter|DenseForms|MergeLoops|Sums|ElementCloner)"
+         r"|Layout/(DenseForms|MergeLoops)|Apply/(ApplySchedule|GroupEmitter|Sums|ElementCloner)"
          r"|Apply/CPU/\w+|Apply/GPU/(EmitKernels|Gpu\w*|OnePass\w*|TwoPass)))\.cpp$")
 NUMBERS_OF_FILE = 2000
 DOES_NOT_COMPILE, UNREACHED, SURVIVED, KILLED = "does not compile", "not reached", "survived", "killed"

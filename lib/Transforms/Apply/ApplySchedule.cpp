@@ -16,9 +16,9 @@
 #include "Apply/GPU/DeviceBuffers.h"
 #include "Apply/GPU/DeviceScalars.h"
 #include "Apply/GPU/EmitKernels.h"
-#include "CopyTargets.h"
-#include "DenseForms.h"
-#include "MergeLoops.h"
+#include "Layout/CopyTargets.h"
+#include "Layout/DenseForms.h"
+#include "Layout/MergeLoops.h"
 #include "Schedule/ScheduledGroup.h"
 
 #include "BNGrad/Dialect/BNGrad.h"

@@ -23,13 +23,6 @@ SmallVector<Value> mlir::bngrad::pick(ArrayRef<Value> values,
                              [&](unsigned loop) { return values[loop]; });
 }
 
-Value mlir::bngrad::castToStorage(OpBuilder &b, Location loc, Value memref) {
-  auto type = cast<MemRefType>(memref.getType());
-  if (!type.getElementType().isInteger(1))
-    return memref;
-  return ElementCastOp::create(b, loc, type.clone(b.getI8Type()), memref);
-}
-
 GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group)
     : group(group), loc(group.getMembers().front().getLoc()) {
   if (group.reduction)
@@ -52,25 +45,6 @@ void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody) const {
     thenBody(nested);
     scf::YieldOp::create(nested, loc);
   });
-}
-
-void mlir::bngrad::emitIf(OpBuilder &b, Location loc, Value condition,
-                          function_ref<void(OpBuilder &)> thenBody,
-                          function_ref<void(OpBuilder &)> elseBody) {
-  if (matchPattern(condition, m_One()))
-    return thenBody(b);
-  if (matchPattern(condition, m_Zero()))
-    return elseBody(b);
-  scf::IfOp::create(
-      b, loc, condition,
-      [&](OpBuilder &nested, Location) {
-        thenBody(nested);
-        scf::YieldOp::create(nested, loc);
-      },
-      [&](OpBuilder &nested, Location) {
-        elseBody(nested);
-        scf::YieldOp::create(nested, loc);
-      });
 }
 
 void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody,

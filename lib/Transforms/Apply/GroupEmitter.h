@@ -9,8 +9,8 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H
 
-#include "IndexBuilder.h"
 #include "Schedule/ScheduledGroup.h"
+#include "Utils/IndexBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 
@@ -18,16 +18,6 @@ namespace mlir::bngrad {
 
 /// The elements of `values` that belong to `loops`; `values` has one per loop.
 SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
-
-/// `memref` itself if vectors of its elements can be loaded and stored. A
-/// memref of i1 is cast to i8, its storage type, as a vector of i1 would be
-/// loaded as bits.
-Value castToStorage(OpBuilder &b, Location loc, Value memref);
-
-/// Emits one of two bodies. Creates no op for a constant condition.
-void emitIf(OpBuilder &b, Location loc, Value condition,
-            function_ref<void(OpBuilder &)> thenBody,
-            function_ref<void(OpBuilder &)> elseBody);
 
 /// A group on memrefs, and the code that all schedules have in common: guards,
 /// index arithmetic, pairs of sums, per-channel generics.

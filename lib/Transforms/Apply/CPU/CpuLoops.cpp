@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuLoops.h"
-#include "Apply/StridedData.h"
+#include "Layout/StridedData.h"
 #include "Schedule/ChooseCpuSchedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,8 +8,8 @@
 
 #include "CpuScalarLoops.h"
 #include "Apply/ElementCloner.h"
-#include "Apply/IndexBuilder.h"
 #include "Apply/Sums.h"
+#include "Utils/IndexBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

@@ -8,6 +8,7 @@
 
 #include "CpuTables.h"
 #include "Apply/ElementCloner.h"
+#include "Layout/StridedData.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceBuffers.h"
-#include "Apply/IndexBuilder.h"
+#include "Utils/IndexBuilder.h"
 #include "Utils/Utils.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "EmitKernels.h"
-#include "Apply/MergeLoops.h"
 #include "GpuSchedules.h"
+#include "Layout/MergeLoops.h"
 #include "Schedule/OnePassLayout.h"
 
 using namespace mlir;

@@ -9,6 +9,7 @@
 #include "GpuKernels.h"
 #include "Apply/ElementCloner.h"
 #include "Apply/Sums.h"
+#include "Layout/StridedData.h"
 #include "Schedule/OnePassLayout.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layout/StridedData.h"
 #include "OnePassKernel.h"
 #include "Utils/Utils.h"
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_INDEXBUILDER_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_INDEXBUILDER_H
+#ifndef BNGRAD_LIB_TRANSFORMS_UTILS_INDEXBUILDER_H
+#define BNGRAD_LIB_TRANSFORMS_UTILS_INDEXBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -54,6 +54,11 @@ private:
   }
 };
 
+/// Emits one of two bodies. Creates no op for a constant condition.
+void emitIf(OpBuilder &b, Location loc, Value condition,
+            function_ref<void(OpBuilder &)> thenBody,
+            function_ref<void(OpBuilder &)> elseBody);
+
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_INDEXBUILDER_H
+#endif // BNGRAD_LIB_TRANSFORMS_UTILS_INDEXBUILDER_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_COPYTARGETS_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_COPYTARGETS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_COPYTARGETS_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_COPYTARGETS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -23,4 +23,4 @@ void writeToCopyTargets(RewriterBase &rewriter,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_COPYTARGETS_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_COPYTARGETS_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_MERGELOOPS_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_MERGELOOPS_H
 
 #include "Schedule/ScheduledGroup.h"
 
@@ -47,4 +47,4 @@ void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_MERGELOOPS_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_MERGELOOPS_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_PACKDATA_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_PACKDATA_H
 
 #include "Schedule/ScheduledGroup.h"
 
@@ -35,4 +35,4 @@ void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_PACKDATA_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_PACKDATA_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_DENSEFORMS_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_DENSEFORMS_H
 
 #include "Schedule/ScheduledGroup.h"
 
@@ -35,4 +35,4 @@ versionByStrides(RewriterBase &rewriter, const GroupMembers &members);
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_DENSEFORMS_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_DENSEFORMS_H

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StridedData.h"
-#include "IndexBuilder.h"
+#include "Utils/IndexBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 
@@ -18,6 +18,13 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+Value mlir::bngrad::castToStorage(OpBuilder &b, Location loc, Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.getElementType().isInteger(1))
+    return memref;
+  return ElementCastOp::create(b, loc, type.clone(b.getI8Type()), memref);
+}
 
 static Value isEqual(const IndexBuilder &index, Value l, Value r) {
   return index.compare(arith::CmpIPredicate::eq, l, r);

@@ -8,10 +8,10 @@
 
 #include "DenseForms.h"
 #include "DataOrders.h"
-#include "IndexBuilder.h"
 #include "MergeLoops.h"
 #include "PackData.h"
 #include "StridedData.h"
+#include "Utils/IndexBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
 

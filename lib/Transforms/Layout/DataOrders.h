@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_DATAORDERS_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_DATAORDERS_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_DATAORDERS_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_DATAORDERS_H
 
 #include "Schedule/ScheduledGroup.h"
 
@@ -30,4 +30,4 @@ bool mayMergeRows(const ScheduledGroup &group, ArrayRef<int64_t> order,
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_DATAORDERS_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_DATAORDERS_H

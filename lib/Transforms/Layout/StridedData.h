@@ -11,14 +11,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_STRIDEDDATA_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_STRIDEDDATA_H
+#ifndef BNGRAD_LIB_TRANSFORMS_LAYOUT_STRIDEDDATA_H
+#define BNGRAD_LIB_TRANSFORMS_LAYOUT_STRIDEDDATA_H
 
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace mlir::bngrad {
+
+/// `memref` itself if vectors of its elements can be loaded and stored. A
+/// memref of i1 is cast to i8, its storage type, as a vector of i1 would be
+/// loaded as bits.
+Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
 /// Where the first element of data lies: `offset` bytes into `bytes`, a
 /// memref<?xi8>.
@@ -80,4 +85,4 @@ private:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_STRIDEDDATA_H
+#endif // BNGRAD_LIB_TRANSFORMS_LAYOUT_STRIDEDDATA_H

@@ -7,10 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PackData.h"
-#include "GroupEmitter.h"
-#include "IndexBuilder.h"
 #include "Schedule/SizeRules.h"
 #include "StridedData.h"
+#include "Utils/IndexBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
