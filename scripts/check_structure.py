@@ -54,6 +54,7 @@ PUBLIC_HEADERS = {
     "Dialect": {"Dialect"},
     "Transforms": {"Dialect", "Transforms", "Runtime"},
     "Compiler": {"Dialect", "Transforms", "Compiler", "Runtime", "InitAll.h"},
+    "Reference": {"Dialect", "Reference", "Runtime"},
     "Runtime": {"Runtime"},
     "python": {"Runtime"},
 }

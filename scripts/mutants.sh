@@ -64,7 +64,7 @@ tests_of() {
     lib/Runtime/Distributed/*) echo 'Unit.*Distributed|Distributed/.*mpich' ;;
     lib/Transforms/Partition/*) echo ':: (Dialect|Transforms|Pipelines)/|Distributed/.*mpich' ;;
     lib/Runtime/Cuda/*) echo 'Unit.*Cuda|:: Runtime/' ;;
-    lib/Runtime/*) echo 'Unit|:: Runner/' ;;
+    lib/Reference/* | lib/Runtime/*) echo 'Unit|:: Runner/' ;;
     lib/Transforms/Apply/GPU/* | lib/Transforms/Lower/NVVM/* | lib/Transforms/Lower/SelectByDevice* | \
       lib/Transforms/Schedule/Gpu* | lib/Transforms/Schedule/Cuda*)
       echo ':: (Transforms|Pipelines)/|CUDA' ;;

@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BNGrad/Runtime/Cuda.h"
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include <cstdio>
 #include <cstdlib>

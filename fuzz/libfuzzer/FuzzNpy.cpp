@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include <cstdint>
 #include <cstdio>

@@ -10,7 +10,7 @@
 #include "common/Diagnostics.h"
 
 #include "BNGrad/Compiler/Interface.h"
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include <cmath>
 

@@ -10,7 +10,7 @@
 #define BNGRAD_RUNNER_CALL_H
 
 #include "BNGrad/Compiler/Compiler.h"
-#include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Reference/Array.h"
 
 namespace mlir::bngrad {
 

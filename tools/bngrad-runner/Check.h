@@ -11,7 +11,7 @@
 
 #include "Program.h"
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 namespace mlir::bngrad {
 

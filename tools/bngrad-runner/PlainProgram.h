@@ -11,7 +11,7 @@
 
 #include "Program.h"
 
-#include "BNGrad/Runtime/Reference.h"
+#include "BNGrad/Reference/Reference.h"
 
 #include <memory>
 

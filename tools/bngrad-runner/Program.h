@@ -12,7 +12,7 @@
 #include "Sharding.h"
 
 #include "BNGrad/Compiler/Compiler.h"
-#include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Reference/Array.h"
 #include "BNGrad/Transforms/Schedule/Target.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -13,7 +13,7 @@
 #include "SumBounds.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
-#include "BNGrad/Runtime/Reference.h"
+#include "BNGrad/Reference/Reference.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -16,7 +16,7 @@
 #include "common/Diagnostics.h"
 #include "common/Outputs.h"
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Process.h"

@@ -9,7 +9,7 @@
 #ifndef BNGRAD_RUNNER_SHARDING_H
 #define BNGRAD_RUNNER_SHARDING_H
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

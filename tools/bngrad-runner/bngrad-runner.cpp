@@ -21,7 +21,7 @@
 #include "common/Outputs.h"
 
 #include "BNGrad/Compiler/Interface.h"
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 #include "BNGrad/Transforms/Schedule/CudaChip.h"
 #include "BNGrad/Transforms/Schedule/HostCpu.h"
 

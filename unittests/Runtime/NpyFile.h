@@ -9,7 +9,7 @@
 #ifndef BNGRAD_UNITTESTS_RUNTIME_NPYFILE_H
 #define BNGRAD_UNITTESTS_RUNTIME_NPYFILE_H
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 
 #include <gtest/gtest.h>
 

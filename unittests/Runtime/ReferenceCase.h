@@ -9,7 +9,7 @@
 #ifndef BNGRAD_UNITTESTS_REFERENCECASE_H
 #define BNGRAD_UNITTESTS_REFERENCECASE_H
 
-#include "BNGrad/Runtime/Reference.h"
+#include "BNGrad/Reference/Reference.h"
 
 #include <cstdint>
 #include <limits>

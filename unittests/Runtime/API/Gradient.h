@@ -9,7 +9,7 @@
 #ifndef BNGRAD_UNITTESTS_GRADIENT_H
 #define BNGRAD_UNITTESTS_GRADIENT_H
 
-#include "BNGrad/Runtime/Reference.h"
+#include "BNGrad/Reference/Reference.h"
 #include "BNGrad/Runtime/Runtime.h"
 
 #include <string>

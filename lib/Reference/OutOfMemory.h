@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNTIME_OUTOFMEMORY_H
-#define BNGRAD_RUNTIME_OUTOFMEMORY_H
+#ifndef BNGRAD_REFERENCE_OUTOFMEMORY_H
+#define BNGRAD_REFERENCE_OUTOFMEMORY_H
 
 #include <new>
 #include <string>
@@ -38,4 +38,4 @@ bool orOutOfMemory(const std::string &path, std::string &error,
 
 } // namespace bngrad
 
-#endif // BNGRAD_RUNTIME_OUTOFMEMORY_H
+#endif // BNGRAD_REFERENCE_OUTOFMEMORY_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_RUNTIME_REFERENCEPARTS_H
-#define BNGRAD_LIB_RUNTIME_REFERENCEPARTS_H
+#ifndef BNGRAD_LIB_REFERENCE_REFERENCEPARTS_H
+#define BNGRAD_LIB_REFERENCE_REFERENCEPARTS_H
 
-#include "BNGrad/Runtime/Reference.h"
+#include "BNGrad/Reference/Reference.h"
 
 #include <algorithm>
 #include <cassert>
@@ -216,4 +216,4 @@ struct Sizes {
 
 } // namespace bngrad
 
-#endif // BNGRAD_LIB_RUNTIME_REFERENCEPARTS_H
+#endif // BNGRAD_LIB_REFERENCE_REFERENCEPARTS_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNTIME_NPYHEADER_H
-#define BNGRAD_RUNTIME_NPYHEADER_H
+#ifndef BNGRAD_REFERENCE_NPYHEADER_H
+#define BNGRAD_REFERENCE_NPYHEADER_H
 
-#include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Reference/Array.h"
 
 #include <cstdint>
 #include <string>
@@ -43,4 +43,4 @@ std::string printHeader(ElementType type, const std::vector<int64_t> &shape);
 
 } // namespace bngrad
 
-#endif // BNGRAD_RUNTIME_NPYHEADER_H
+#endif // BNGRAD_REFERENCE_NPYHEADER_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNTIME_ARRAY_H
-#define BNGRAD_RUNTIME_ARRAY_H
+#ifndef BNGRAD_REFERENCE_ARRAY_H
+#define BNGRAD_REFERENCE_ARRAY_H
 
 #include "BNGrad/Runtime/ElementType.h"
 
@@ -122,4 +122,4 @@ computeByteSize(ElementType type, const std::vector<int64_t> &shape) {
 
 } // namespace bngrad
 
-#endif // BNGRAD_RUNTIME_ARRAY_H
+#endif // BNGRAD_REFERENCE_ARRAY_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNTIME_NPY_H
-#define BNGRAD_RUNTIME_NPY_H
+#ifndef BNGRAD_REFERENCE_NPY_H
+#define BNGRAD_REFERENCE_NPY_H
 
-#include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Reference/Array.h"
 
 #include <functional>
 #include <string>
@@ -87,4 +87,4 @@ void visitRuns(const std::vector<int64_t> &shape, const ArrayPart &part,
 
 } // namespace bngrad
 
-#endif // BNGRAD_RUNTIME_NPY_H
+#endif // BNGRAD_REFERENCE_NPY_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_RUNTIME_REFERENCE_H
-#define BNGRAD_RUNTIME_REFERENCE_H
+#ifndef BNGRAD_REFERENCE_REFERENCE_H
+#define BNGRAD_REFERENCE_REFERENCE_H
 
 #include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Runtime/ElementType.h"
@@ -221,4 +221,4 @@ CheckSummary checkResult(ElementType type, const void *data,
 
 } // namespace bngrad
 
-#endif // BNGRAD_RUNTIME_REFERENCE_H
+#endif // BNGRAD_REFERENCE_REFERENCE_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Npy.h"
+#include "BNGrad/Reference/Npy.h"
 #include "NpyHeader.h"
 #include "OutOfMemory.h"
 

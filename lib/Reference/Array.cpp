@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Array.h"
+#include "BNGrad/Reference/Array.h"
 #include "OutOfMemory.h"
 
 namespace bngrad {
