@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BNGrad/Runtime/Cuda.h"
 #include "BNGrad/Reference/Npy.h"
+#include "BNGrad/Runtime/Cuda.h"
 
 #include <cstdio>
 #include <cstdlib>
