@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -116,10 +117,41 @@ struct FoldEmptyInput : OpInterfaceRewritePattern<BatchNormOpInterface> {
     return success();
   }
 };
+
+/// Takes the inv_std of the training op that computed the variance, where it
+/// has the same bits: 1/sqrt(variance + epsilon) of the same numbers, in the
+/// type of all arithmetic of both ops, without a rounding to another type.
+template <typename Op> struct ShareInvStd : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    Value variance = op.getVariance();
+    auto training =
+        variance ? variance.getDefiningOp<BatchNormTrainingOp>() : nullptr;
+    if (!training || variance != training.getVariance() ||
+        op.getEpsilon() != training.getEpsilon())
+      return rewriter.notifyMatchFailure(op, "no op has computed its inv_std");
+    auto isArithmetic = [&](BatchNormOpInterface other, Value value) {
+      return getElementTypeOrSelf(value) == other.getAccumulatorType();
+    };
+    if (!isArithmetic(op, variance) || !isArithmetic(training, variance) ||
+        !isArithmetic(training, training.getInvStd()))
+      return rewriter.notifyMatchFailure(op, "a statistic is rounded");
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getVarianceMutable().clear();
+      op.getInvStdMutable().assign(training.getInvStd());
+      op.setEpsilonAttr(rewriter.getF64FloatAttr(0));
+    });
+    return success();
+  }
+};
 } // namespace
 
 void BNGradDialect::getCanonicalizationPatterns(
     RewritePatternSet &results) const {
-  results.add<FoldCastOfOperand, RefineResultTypes, FoldEmptyInput>(
-      getContext());
+  results.add<FoldCastOfOperand, RefineResultTypes, FoldEmptyInput,
+              ShareInvStd<BatchNormBackwardOp>,
+              ShareInvStd<BatchNormBackwardElemtOp>,
+              ShareInvStd<BatchNormInferenceOp>>(getContext());
 }

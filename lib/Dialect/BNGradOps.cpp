@@ -261,7 +261,8 @@ LogicalResult mlir::bngrad::detail::verify(BatchNormOpInterface op) {
             mergeShape(emitError, role, result, op.getFeatureDims(), *shapes)))
       return failure();
   }
-  return success();
+  // (C2), with the sizes that only results know.
+  return verifyCount(emitError, op.getFeatureDims(), shapes->data);
 }
 
 /// The type of a result of `role` with all known sizes.

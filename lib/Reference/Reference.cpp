@@ -97,14 +97,10 @@ static void addErrors(const ReferenceProblem &problem,
                       const std::vector<Loop> &loops,
                       const std::vector<double> &mean,
                       std::vector<ChannelSums> &sums) {
-  forEachRun(loops, [&](int64_t begin, int64_t channel) {
-    for (int64_t i = begin; i < begin + loops[0].extent;
-         ++i, channel += loops[0].channelStride) {
-      Real error = loadError(problem, i);
-      sums[channel].errorDy += error;
-      sums[channel].errorDyXmu +=
-          error * loadDistance(problem, i, mean[channel]);
-    }
+  forEachElement(loops, [&](int64_t i, int64_t channel) {
+    Real error = loadError(problem, i);
+    sums[channel].errorDy += error;
+    sums[channel].errorDyXmu += error * loadDistance(problem, i, mean[channel]);
   });
 }
 
@@ -259,32 +255,28 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
         computeCoefficients(problem, channel, channelSums, realCount);
   }
 
-  int64_t extent = loops[0].extent;
-  int64_t channelStride = loops[0].channelStride;
-  forEachRun(loops, [&](int64_t begin, int64_t channel) {
-    for (int64_t i = begin; i < begin + extent; ++i, channel += channelStride) {
-      const Coefficients &c = coefficients[channel];
-      Real dy = loadGradOutput(problem, i);
-      Real exact, absolute;
-      Real error = loadError(problem, i);
-      if (problem.globalStatistics) {
-        exact = dy;
-        absolute = std::fabs(dy);
-      } else {
-        Real xmu =
-            load(problem, Role::Input, i) - static_cast<Real>(mean[channel]);
-        exact = (dy - c.meanDy) - xmu * c.slope;
-        Parameter product =
-            multiply({std::fabs(xmu), c.errorMean}, {c.absSlope, c.errorSlope});
-        absolute = std::fabs(dy) + c.absMeanDy + product.value;
-        error += c.errorMeanDy + product.error;
-      }
-      exact *= c.factor.value;
-      results.gradInput.value[i] = static_cast<double>(exact);
-      results.gradInput.bound[i] =
-          gradInputBound(exact, std::fabs(c.factor.value) * absolute,
-                         multiply(c.factor, {absolute, error}).error);
+  forEachElement(loops, [&](int64_t i, int64_t channel) {
+    const Coefficients &c = coefficients[channel];
+    Real dy = loadGradOutput(problem, i);
+    Real exact, absolute;
+    Real error = loadError(problem, i);
+    if (problem.globalStatistics) {
+      exact = dy;
+      absolute = std::fabs(dy);
+    } else {
+      Real xmu =
+          load(problem, Role::Input, i) - static_cast<Real>(mean[channel]);
+      exact = (dy - c.meanDy) - xmu * c.slope;
+      Parameter product =
+          multiply({std::fabs(xmu), c.errorMean}, {c.absSlope, c.errorSlope});
+      absolute = std::fabs(dy) + c.absMeanDy + product.value;
+      error += c.errorMeanDy + product.error;
     }
+    exact *= c.factor.value;
+    results.gradInput.value[i] = static_cast<double>(exact);
+    results.gradInput.bound[i] =
+        gradInputBound(exact, std::fabs(c.factor.value) * absolute,
+                       multiply(c.factor, {absolute, error}).error);
   });
   return results;
 }

@@ -15,12 +15,7 @@ static constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 /// Calls `body(index, channel)` for every element of input, row-major.
 template <typename Body>
 static void forEachElement(const ReferenceProblem &problem, Body body) {
-  std::vector<Loop> loops = collapse(problem.shape, problem.featureDims);
-  forEachRun(loops, [&](int64_t begin, int64_t channel) {
-    for (int64_t i = begin; i < begin + loops[0].extent;
-         ++i, channel += loops[0].channelStride)
-      body(i, channel);
-  });
+  forEachElement(collapse(problem.shape, problem.featureDims), body);
 }
 
 static Real loadInput(const ReferenceProblem &problem, int64_t index) {
@@ -35,13 +30,15 @@ namespace {
 /// The statistics of a channel, and what their bounds depend on.
 struct ChannelStatistics {
   CompensatedSum sum, sumXmu, sumSquares;
-  Real absSum = 0;
   Real least = kInfinity, greatest = -kInfinity;
-  Real mean = 0, variance = 0;
+  /// The mean is mean + meanError: one Real is not exact enough for f64 data
+  /// that are far from 0 against their spread.
+  Real mean = 0, meanError = 0, variance = 0;
 
   bool isConstant() const {
     return least == greatest && std::isfinite(sum.sum);
   }
+  Real centered(Real x) const { return (x - mean) - meanError; }
 };
 } // namespace
 
@@ -53,7 +50,6 @@ computeStatistics(const ReferenceProblem &problem, int64_t numChannels,
     ChannelStatistics &c = channels[channel];
     Real x = loadInput(problem, index);
     c.sum.add(x);
-    c.absSum += std::fabs(x);
     c.least = std::min(c.least, x);
     c.greatest = std::max(c.greatest, x);
   });
@@ -66,9 +62,10 @@ computeStatistics(const ReferenceProblem &problem, int64_t numChannels,
     c.sumSquares.add(xmu * xmu);
   });
   for (ChannelStatistics &c : channels) {
-    // The rounding of the mean.
     Real error = c.sumXmu.get() / count;
     c.variance = c.sumSquares.get() / count - error * error;
+    if (std::isfinite(error))
+      c.meanError = error;
     if (c.variance < 0)
       c.variance = 0;
   }
@@ -78,31 +75,31 @@ computeStatistics(const ReferenceProblem &problem, int64_t numChannels,
 namespace {
 /// The bounds of the statistics of a channel.
 struct StatisticsBounds {
-  /// A_var; 0 if all elements are equal.
-  Real absVariance = 0;
-  /// 1 + A_var/(variance + epsilon); infinite if there is no bound.
+  /// The square root of A_var, which bounds the sum that corrects the mean; 0
+  /// if all elements are equal.
+  Real root = 0;
+  Real absVariance = 0; // A_var
+  /// 1 + A_var/(variance + epsilon).
   Real relative = 1;
-  /// Whether the sum that gives the mean may overflow.
-  bool mayOverflow = false;
 
+  /// Where the sums may overflow, and for inv_std where the variance may be
+  /// far off, there is no bound: these values are infinite.
   StatisticsBounds(const ReferenceProblem &problem, const ChannelStatistics &c,
                    Real count, Real accumulated) {
-    ElementType type =
-        accumulatorRoundoff(problem) == unitRoundoff(ElementType::F64)
-            ? ElementType::F64
-            : ElementType::F32;
-    Real most = static_cast<Real>(largestFinite(type)) / 2;
-    mayOverflow = std::max(c.absSum, count * (c.greatest - c.least)) > most;
     if (c.isConstant())
       return;
+    ElementType type = accumulatorType(problem);
+    Real most = static_cast<Real>(largestFinite(type)) / 2;
     Real meanError = accumulated * std::sqrt(c.mean * c.mean + c.variance);
-    Real root = std::sqrt(c.variance) + 2 * meanError;
+    root = std::sqrt(c.variance) + 2 * meanError;
     // Squares below the smallest number are lost.
     absVariance = root * root + smallestSubnormal(type) / accumulated;
-    Real sum = c.variance + problem.epsilon;
+    Real sum = c.variance + roundedEpsilon(problem);
     relative = accumulated * absVariance <= sum / 2 ? 1 + absVariance / sum
                                                     : kInfinity;
-    if (mayOverflow || c.sumSquares.get() > most)
+    if (count * (c.greatest - c.least) > most)
+      root = absVariance = relative = kInfinity;
+    if (c.sumSquares.get() > most)
       absVariance = relative = kInfinity;
   }
 };
@@ -121,6 +118,7 @@ ReferenceTraining computeReferenceTraining(const ReferenceProblem &problem) {
   Bound invStdBound(problem, Role::InvStd, perChannel);
   Real accumulated = meanBound.accumulated;
   Real roundoff = accumulatorRoundoff(problem);
+  Real epsilon = roundedEpsilon(problem);
 
   std::vector<ChannelStatistics> channels(static_cast<size_t>(numChannels));
   Real count = static_cast<Real>(std::max<int64_t>(perChannel, 1));
@@ -140,9 +138,13 @@ ReferenceTraining computeReferenceTraining(const ReferenceProblem &problem) {
       result.value[channel] = static_cast<double>(exact);
       result.bound[channel] = bound;
     };
-    Real invStd = 1 / std::sqrt(c.variance + problem.epsilon);
-    store(results.mean, c.mean,
-          meanBound(c.mean, b.mayOverflow ? kInfinity : c.absSum / count, 0));
+    Real invStd = 1 / std::sqrt(c.variance + epsilon);
+    Real mean = c.mean + c.meanError;
+    // The rounding of the mean in the type of all arithmetic, then that of the
+    // sum that corrects it.
+    store(
+        results.mean, mean,
+        meanBound(mean, b.root + roundoff * std::fabs(mean) / accumulated, 0));
     store(results.variance, c.variance,
           varianceBound(c.variance, b.absVariance, 0));
     store(results.invStd, invStd,
@@ -156,16 +158,17 @@ ReferenceTraining computeReferenceTraining(const ReferenceProblem &problem) {
     const StatisticsBounds &b = bounds[channel];
     Parameter scale = loadParameter(problem, Role::Scale, channel, 1);
     Parameter offset = loadParameter(problem, Role::Offset, channel);
-    Real invStd = 1 / std::sqrt(c.variance + problem.epsilon);
-    Real xmu = loadInput(problem, i) - c.mean;
+    Real invStd = 1 / std::sqrt(c.variance + epsilon);
+    Real xmu = c.centered(loadInput(problem, i));
     Real exact = xmu * (scale.value * invStd) + offset.value;
     Real absolute = 0;
+    // A of the scale that is furthest from 0.
     if (!c.isConstant())
-      absolute = std::fabs(scale.value) * invStd *
-                     (std::fabs(xmu) * b.relative + std::sqrt(b.absVariance) +
-                      roundoff * std::fabs(c.mean)) +
+      absolute = effect((std::fabs(scale.value) + scale.error) * invStd,
+                        effect(xmu, b.relative) + std::sqrt(b.absVariance) +
+                            roundoff * std::fabs(c.mean)) +
                  std::fabs(offset.value);
-    Real error = std::fabs(xmu) * invStd * scale.error + offset.error;
+    Real error = effect(xmu * invStd, scale.error) + offset.error;
     results.output.value[i] = static_cast<double>(exact);
     results.output.bound[i] = outputBound(exact, absolute, error);
   });
@@ -225,12 +228,12 @@ ReferenceMoments computeReferenceMoments(const ReferenceProblem &problem) {
     const Sums &c = channels[channel];
     Real sum = c.sum.get(), squares = c.squares.get();
     Real error = loadParameter(problem, Role::Shift, channel).error;
-    Real sumError = static_cast<Real>(perChannel) * error;
+    Real sumError = effect(static_cast<Real>(perChannel), error);
     results.sum.value[channel] = static_cast<double>(sum);
     results.sum.bound[channel] = sumBound(sum, c.absSum, sumError);
     results.squareSum.value[channel] = static_cast<double>(squares);
-    results.squareSum.bound[channel] =
-        squareSumBound(squares, squares, (2 * c.absSum + sumError) * error);
+    results.squareSum.bound[channel] = squareSumBound(
+        squares, squares, effect(2 * c.absSum + sumError, error));
   }
   return results;
 }

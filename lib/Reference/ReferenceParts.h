@@ -78,6 +78,16 @@ void forEachRun(const std::vector<Loop> &loops, Body body) {
   }
 }
 
+/// Calls `body(index, channel)` for every element, row-major.
+template <typename Body>
+void forEachElement(const std::vector<Loop> &loops, Body body) {
+  forEachRun(loops, [&](int64_t begin, int64_t channel) {
+    for (int64_t i = begin; i < begin + loops[0].extent;
+         ++i, channel += loops[0].channelStride)
+      body(i, channel);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Sums and operands
 //===----------------------------------------------------------------------===//
@@ -137,20 +147,36 @@ inline Parameter computeInvStd(Parameter variance, Real epsilon) {
   return {invStd, invStd * (variance.error / sum)};
 }
 
+/// The type of all arithmetic: that of the widest operand, at least f32.
+inline ElementType accumulatorType(const ReferenceProblem &problem) {
+  for (const ReferenceTensor &tensor : problem.tensors)
+    if (tensor.data && tensor.type == ElementType::F64)
+      return ElementType::F64;
+  return ElementType::F32;
+}
+
+/// Epsilon in the type of all arithmetic, in which a very small one is 0.
+inline Real roundedEpsilon(const ReferenceProblem &problem) {
+  return roundTo(accumulatorType(problem), problem.epsilon);
+}
+
 /// r.
 inline Parameter loadInvStd(const ReferenceProblem &problem, int64_t channel) {
   if (problem[Role::InvStd].data)
     return loadParameter(problem, Role::InvStd, channel);
   return computeInvStd(loadParameter(problem, Role::Variance, channel),
-                       problem.epsilon);
+                       roundedEpsilon(problem));
+}
+
+/// The effect of an error that a factor multiplies. Without an error there is
+/// none, even if the factor is infinite; without a bound on the error there is
+/// no bound, even if the factor is 0.
+inline Real effect(Real factor, Real error) {
+  return error == 0 || std::isinf(error) ? error : std::fabs(factor) * error;
 }
 
 /// A product; an error may enlarge the other factor as well.
 inline Parameter multiply(Parameter l, Parameter r) {
-  // Without an error, an infinite factor has no effect.
-  auto effect = [](Real factor, Real error) {
-    return error == 0 ? 0 : std::fabs(factor) * error;
-  };
   return {l.value * r.value, effect(l.value, r.error) +
                                  effect(r.value, l.error) +
                                  effect(l.error, r.error)};
@@ -160,13 +186,9 @@ inline Parameter multiply(Parameter l, Parameter r) {
 // Bounds and results
 //===----------------------------------------------------------------------===//
 
-/// u_acc: the roundoff of the widest operand, at least f32.
+/// u_acc.
 inline Real accumulatorRoundoff(const ReferenceProblem &problem) {
-  double roundoff = unitRoundoff(ElementType::F32);
-  for (const ReferenceTensor &tensor : problem.tensors)
-    if (tensor.data && isFloat(tensor.type))
-      roundoff = std::min(roundoff, unitRoundoff(tensor.type));
-  return roundoff;
+  return unitRoundoff(accumulatorType(problem));
 }
 
 /// The bound of one result as a function of its exact value and of A.

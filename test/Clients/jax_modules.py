@@ -1,8 +1,8 @@
-"""Writes modules of JAX with gradients of batch normalization.
+"""Writes modules of JAX with batch normalization and its gradients.
 
-JAX has no op for the gradient: a primitive whose lowering is stablehlo.batch_norm_grad takes its
-place in a custom_vjp. The expected results are those of the same functions in float64, with the
-gradient as a formula.
+JAX has no op for either: primitives whose lowerings are stablehlo.batch_norm_grad and
+batch_norm_training take their places in a custom_vjp. The expected results are those of the same
+functions in float64, with both as formulas.
 
 Usage: jax_modules.py FOLDER
 """
@@ -40,6 +40,22 @@ def lower(context, x, scale, mean, variance, dy, *, feature):
 
 
 mlir.register_lowering(batch_norm_grad, lower)
+
+batch_norm_training = Primitive("batch_norm_training")
+batch_norm_training.multiple_results = True
+
+
+@batch_norm_training.def_abstract_eval
+def _(x, scale, offset, *, feature):
+    return x, scale, scale
+
+
+def lower_training(context, x, scale, offset, *, feature):
+    return stablehlo.BatchNormTrainingOp(x, scale, offset, ir.FloatAttr.get(ir.F32Type.get(), EPSILON),
+                                         ir.IntegerAttr.get(ir.IntegerType.get_signless(64), feature)).results
+
+
+mlir.register_lowering(batch_norm_training, lower_training)
 
 
 def formula(x, scale, mean, variance, dy, feature):
@@ -81,6 +97,38 @@ def backward(feature, saved, dy):
 
 
 batch_norm.defvjp(forward, backward)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def batch_norm_op(x, scale, offset, feature):
+    return forward_op(x, scale, offset, feature)[0]
+
+
+def forward_op(x, scale, offset, feature):
+    """As batch_norm, with the op of the forward pass; the statistics are results as well."""
+    feature %= x.ndim
+    if use_formula:
+        y, saved = forward(x, scale, offset, feature)
+        return (y, *saved[2:]), saved
+    y, mean, variance = batch_norm_training.bind(x, scale, offset, feature=feature)
+    return (y, mean, variance), (x, scale, mean, variance)
+
+
+batch_norm_op.defvjp(forward_op, lambda feature, saved, dy: backward(feature, saved, dy[0]))
+
+
+def step(feature, activation=lambda y: y):
+    """The output, the running statistics as in flax, and the gradients."""
+
+    def run(x, scale, offset, running_mean, running_var, dy):
+        def apply(*arguments):
+            y, mean, variance = batch_norm_op(*arguments, feature)
+            return activation(y), (0.9 * running_mean + 0.1 * mean, 0.9 * running_var + 0.1 * variance)
+
+        y, pull, running = jax.vjp(apply, x, scale, offset, has_aux=True)
+        return y, *running, *pull(dy)
+
+    return run
 
 
 def conv(x, w, stride=1, layout=("NCHW", "OIHW", "NCHW"), groups=1):
@@ -215,6 +263,10 @@ def make_modules():
         ("huber", gradients(lambda x, s, o, t: jnp.where(
             abs(batch_norm(x, s, o, 1) - t) < 1, (batch_norm(x, s, o, 1) - t)**2 / 2,
             abs(batch_norm(x, s, o, 1) - t) - 0.5).mean()), [flat, c24, c24, flat]),
+        ("step-nchw", step(1), [nchw, c6, c6, c6, c6, nchw]),
+        ("step-nhwc", step(-1), [nhwc, c6, c6, c6, c6, nhwc]),
+        ("step-relu", step(1, relu), [nchw, c6, c6, c6, c6, nchw]),
+        ("step-2d", step(1, jnp.tanh), [flat, c24, c24, c24, c24, flat]),
         ("sgd", sgd(lambda x, s, o: square(relu(batch_norm(x, s, o, 1)))), [nchw, c6, c6]),
         ("sgd-clipping", sgd(lambda x, w, s, o: square(dense(x, w, s, o)), clip=1.0),
          [((32, 16), 1), ((16, 24), None), c24, c24]),

@@ -1,5 +1,6 @@
-"""Writes modules of torch-mlir with gradients of batch normalization: the backward graphs that
-AOTAutograd makes of modules of PyTorch. The expected results are PyTorch's, in float64.
+"""Writes modules of torch-mlir with batch normalization: the backward graphs that AOTAutograd
+makes of modules of PyTorch, and forward passes with their gradients in one graph. The expected
+results are PyTorch's, in float64.
 
 Usage: torch_modules.py FOLDER
 """
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from functorch.compile import aot_function, make_boxed_func
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch_mlir import fx
 
 from common import Writer, make_data
@@ -86,13 +88,46 @@ def make_modules():
     ]
 
 
+def step(x, w, b, running_mean, running_var, dy):
+    """A forward pass and a ReLU, with the running statistics and the gradients."""
+    y, mean, invstd, *running = torch.ops.aten._native_batch_norm_legit_functional(
+        x, w, b, running_mean, running_var, True, 0.3, 1e-3)
+    gradients = torch.ops.aten.native_batch_norm_backward(
+        torch.where(y > 0, dy, torch.zeros_like(dy)), x, w, running_mean, running_var, mean, invstd, True, 1e-3, [True, True, True])
+    return F.relu(y), mean, invstd, *running, *gradients
+
+
+def evaluation(x, w, b, running_mean, running_var):
+    return torch.ops.aten._native_batch_norm_legit_no_training(x, w, b, running_mean, running_var, 0.3, 1e-3)[0]
+
+
+def make_forwards():
+    """Like make_modules, without differentiation."""
+    nchw, c6 = ((8, 6, 9, 10), 1), ((6,), None)
+    return [
+        ("step", step, [nchw, c6, c6, c6, c6, nchw]),
+        ("step-2d", step, [((32, 6), 1), c6, c6, c6, c6, ((32, 6), 1)]),
+        ("evaluation", evaluation, [nchw, c6, c6, c6, c6]),
+    ]
+
+
 def main():
     writer = Writer(sys.argv[1], "torch")
-    for number, (name, function, shapes) in enumerate(make_modules()):
+
+    def make_arguments(number, shapes):
         rng = np.random.default_rng(number)
-        arguments = [torch.tensor(make_data(rng, shape, dim) if len(shape) > 1 else rng.uniform(0.5, 1.5, shape),
-                                  dtype=torch.float32) for shape, dim in shapes]
-        backward = Capture(function, arguments)
+        return [torch.tensor(make_data(rng, shape, dim) if len(shape) > 1 else rng.uniform(0.5, 1.5, shape),
+                             dtype=torch.float32) for shape, dim in shapes]
+
+    for number, (name, function, shapes) in enumerate(make_forwards()):
+        arguments = make_arguments(number, shapes)
+        graph = make_fx(function)(*arguments)
+        module = fx.stateless_fx_import(graph, output_type="raw", model_name="main")
+        results = graph(*[a.double() for a in arguments])
+        results = results if isinstance(results, (tuple, list)) else [results]
+        writer.write(name, str(module), [a.numpy() for a in arguments], [r.float().numpy() for r in results])
+    for number, (name, function, shapes) in enumerate(make_modules()):
+        backward = Capture(function, make_arguments(number, shapes))
         module = fx.stateless_fx_import(backward.graph, output_type="raw", model_name="main")
         exact = [a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in backward.arguments]
         results = [r for r in backward.graph(*exact) if r is not None]

@@ -412,3 +412,39 @@ func.func @parallel_condition(%m: memref<i32>) {
   }
   return
 }
+
+// -----
+
+// The gradient needs the inv_std that training has computed.
+// CHECK-LABEL: func @shared_inv_std
+// CHECK:         %{{.+}}, %[[MEAN:.+]], %[[VARIANCE:.+]], %[[INV_STD:.+]] = bngrad.batch_norm_training
+// CHECK:         bngrad.batch_norm_backward {{.*}} mean(%[[MEAN]] : tensor<4xf32>) inv_std(%[[INV_STD]] : tensor<4xf32>) : tensor<8x4xf32>
+func.func @shared_inv_std(%x: tensor<8x4xf32>, %dy: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<8x4xf32>) {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %1:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>) mean(%0#1 : tensor<4xf32>) variance(%0#2 : tensor<4xf32>)
+      {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+  return %1#0, %0#2 : tensor<8x4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Another epsilon, a variance rounded to bf16, an inv_std rounded to bf16, arithmetic in f64 and a mean give other bits.
+// CHECK-LABEL: func @other_inv_std
+// CHECK-COUNT-5: bngrad.batch_norm_backward {{.*}} variance(
+func.func @other_inv_std(%x: tensor<8x4xf32>, %dy: tensor<8x4xf32>, %wide: tensor<8x4xf64>, %p: tensor<4xbf16>)
+    -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf64>, tensor<8x4xf32>) {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<8x4xf32>) {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %1:4 = bngrad.batch_norm_training input(%x : tensor<8x4xf32>) {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>
+  %2:4 = bngrad.batch_norm_training input(%x : tensor<8x4xf32>) {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>
+  %3:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>) mean(%0#1 : tensor<4xf32>) variance(%0#2 : tensor<4xf32>)
+      {epsilon = 1.0e-3 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+  %4:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>) mean(%1#1 : tensor<4xbf16>) variance(%1#2 : tensor<4xbf16>)
+      {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xbf16>, tensor<4xbf16>
+  %5:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>) mean(%2#1 : tensor<4xf32>) variance(%2#2 : tensor<4xf32>)
+      {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+  %6:3 = bngrad.batch_norm_backward grad_output(%wide : tensor<8x4xf64>) input(%wide : tensor<8x4xf64>) mean(%0#1 : tensor<4xf32>) variance(%0#2 : tensor<4xf32>)
+      {epsilon = 1.0e-5 : f64} : tensor<8x4xf64>, tensor<4xf32>, tensor<4xf32>
+  %7:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<8x4xf32>) input(%x : tensor<8x4xf32>) mean(%0#1 : tensor<4xf32>) variance(%0#1 : tensor<4xf32>)
+      {epsilon = 1.0e-5 : f64} : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
+  return %3#0, %4#0, %5#0, %6#0, %7#0 : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf64>, tensor<8x4xf32>
+}

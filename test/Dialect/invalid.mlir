@@ -749,3 +749,12 @@ func.func @batch_norm_training_reduce_c5(%x: tensor<2x3xf32>) {
   %0:3 = bngrad.batch_norm_training_reduce input(%x : tensor<2x3xf32>) : tensor<2xf32>, tensor<3xf32>, tensor<i64>
   return
 }
+
+// -----
+
+// Only the output knows that there are too many elements.
+func.func @batch_norm_training_c2_results(%x: tensor<?x4x?xf32>) {
+  // expected-error @below {{'bngrad.batch_norm_training' op expected fewer than 2^63 elements per channel, got [4294967296, 4, 4294967296] with feature_dims [1]}}
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<?x4x?xf32>) : tensor<4294967296x4x4294967296xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  return
+}

@@ -45,3 +45,18 @@ func.func @sums(%x: tensor<4x3xf32>, %shift: tensor<3xf32>) -> (tensor<3xf32>, t
   %0:3 = bngrad.batch_norm_training_reduce input(%xs : tensor<4x3xf32>) shift(%shift : tensor<3xf32>) : tensor<3xf32>, tensor<3xf32>, tensor<i64>
   return %0#0, %0#1, %0#2 : tensor<3xf32>, tensor<3xf32>, tensor<i64>
 }
+
+// -----
+
+// One process along the axis of the batch has whole channels.
+
+// CHECK-LABEL: func.func @training_of_one_process(
+// CHECK: bngrad.batch_norm_training input(%{{.+}} : tensor<4x3xf32>) : tensor<4x3xf32>,
+// CHECK-NOT: shard.all_reduce
+shard.grid @grid(shape = 1x2)
+func.func @training_of_one_process(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %s = shard.sharding @grid split_axes = [[0], [1]] : !shard.sharding
+  %xs = shard.shard %x to %s : tensor<4x6xf32>
+  %0:4 = bngrad.batch_norm_training input(%xs : tensor<4x6xf32>) : tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+  return %0#0 : tensor<4x6xf32>
+}

@@ -223,7 +223,7 @@ LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
 }
 
 LogicalResult Partitioner::partition(BatchNormTrainingOp op) {
-  if (!axes.empty())
+  if (!axes.empty() && shard::collectiveProcessGroupSize(axes, grid) != 1)
     return op.emitOpError()
            << "expected shards along feature_dims only, as its statistics are "
               "those of whole channels";

@@ -240,6 +240,16 @@ SmallVector<Value> BatchNormBuilder::buildChannelwise(ValueRange inputs,
       .getResults();
 }
 
+void BatchNormBuilder::buildChannelwise(ValueRange inputs,
+                                        ArrayRef<ChannelOutput> outputs,
+                                        ValuesFn values) {
+  SmallVector<FloatType> types = llvm::map_to_vector(
+      outputs, [](const ChannelOutput &output) { return output.type; });
+  for (auto [output, result] :
+       llvm::zip_equal(outputs, buildChannelwise(inputs, types, values)))
+    *output.field = result;
+}
+
 Value BatchNormBuilder::buildElementwise(const GenericInputs &inputs,
                                          FloatType elementType, ValueFn value) {
   Value init = buildEmptyData(elementType);

@@ -69,6 +69,12 @@ struct GenericInputs {
   }
 };
 
+/// A per-channel result: its element type, and the field that receives it.
+struct ChannelOutput {
+  FloatType type;
+  Value *field;
+};
+
 /// Builds linalg on tensors from the arithmetic of one element.
 ///
 /// Shapes: data tensors have the shape of input, with every size that any
@@ -118,6 +124,8 @@ protected:
   SmallVector<Value> buildChannelwise(ValueRange inputs,
                                       ArrayRef<FloatType> types,
                                       ValuesFn values);
+  void buildChannelwise(ValueRange inputs, ArrayRef<ChannelOutput> outputs,
+                        ValuesFn values);
   /// The element-wise generic, whose result is rounded to `elementType`.
   Value buildElementwise(const GenericInputs &inputs, FloatType elementType,
                          ValueFn value);

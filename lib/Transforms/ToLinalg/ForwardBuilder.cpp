@@ -98,34 +98,31 @@ Value ForwardBuilder::buildFirst(const ElementCount &count) {
   return buildChannelwise({}, {type}, buildElement).front();
 }
 
-/// The mean from the sum of the elements less `first`, which is 0 if null.
-Value ForwardBuilder::buildMean(Value first, const ElementCount &count,
-                                FloatType elementType) {
-  SmallVector<Value> inputs = {buildMoments(first, true, false).sum};
-  if (first)
-    inputs.push_back(first);
+/// The mean, from the sum of the elements less the first one.
+Value ForwardBuilder::buildCenter(const ElementCount &count) {
+  Value first = buildFirst(count);
+  Value inputs[] = {buildMoments(first, true, false).sum, first};
   auto buildValue = [&](const Arithmetic &math, ValueRange args) {
     Value mean = math.div(args[0], math.divisor(count));
-    if (first)
-      mean = math.add(args[1], mean);
-    return SmallVector<Value>{mean};
+    return SmallVector<Value>{math.add(args[1], mean)};
   };
-  return buildChannelwise(inputs, {elementType}, buildValue).front();
+  return buildChannelwise(inputs, {type}, buildValue).front();
 }
 
 TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   TrainingValues values;
-  if (!request.mean && !request.needsMoments())
+  bool needsVariance = request.output || request.variance || request.invStd;
+  if (!request.mean && !needsVariance)
     return values;
   ElementCount count = countOfInput();
-  if (!request.needsMoments()) {
-    values.mean = buildMean(Value(), count, request.mean);
-    return values;
-  }
-  values.center = buildMean(buildFirst(count), count, type);
-  ChannelMoments moments = buildMoments(values.center, true, true);
+  // A mean that nothing else needs has two stages as well, and so the same
+  // bits.
+  values.center = buildCenter(count);
+  ChannelMoments moments = buildMoments(values.center, true, needsVariance);
 
-  SmallVector<Value> inputs = {values.center, moments.sum, moments.squareSum};
+  SmallVector<Value> inputs = {values.center, moments.sum};
+  if (needsVariance)
+    inputs.push_back(moments.squareSum);
   auto addOperand = [&](Role role) -> int64_t {
     if (!request.output || !getOperand(role))
       return -1;
@@ -135,8 +132,7 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   int64_t scaleArg = addOperand(Role::Scale);
   int64_t offsetArg = addOperand(Role::Offset);
 
-  // (element type of the result, the field that receives it)
-  SmallVector<std::pair<FloatType, Value *>> outputs;
+  SmallVector<ChannelOutput> outputs;
   if (request.output)
     outputs.append({{type, &values.factor}, {type, &values.offset}});
   if (request.mean)
@@ -148,10 +144,13 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   auto buildValues = [&](const Arithmetic &math, ValueRange args) {
     Value divisor = math.divisor(count);
     Value meanError = math.div(args[1], divisor);
-    Value variance =
-        math.sub(math.div(args[2], divisor), math.mul(meanError, meanError));
-    variance = math.max(variance, math.constant(0.0));
-    Value invStd = math.invStd(variance, op.getEpsilon().convertToDouble());
+    Value variance, invStd;
+    if (needsVariance) {
+      variance =
+          math.sub(math.div(args[2], divisor), math.mul(meanError, meanError));
+      variance = math.max(variance, math.constant(0.0));
+      invStd = math.invStd(variance, op.getEpsilon().convertToDouble());
+    }
     SmallVector<Value> results;
     if (request.output) {
       Value factor = invStd;
@@ -171,11 +170,7 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
       results.push_back(invStd);
     return results;
   };
-  SmallVector<FloatType> types = llvm::map_to_vector(
-      outputs, [](const auto &output) { return output.first; });
-  for (auto [output, result] :
-       llvm::zip_equal(outputs, buildChannelwise(inputs, types, buildValues)))
-    *output.second = result;
+  buildChannelwise(inputs, outputs, buildValues);
   return values;
 }
 
@@ -187,9 +182,18 @@ ForwardBuilder::buildTrainingOfNothing(const TrainingRequest &request) {
   if (request.variance)
     values.variance = buildZeroChannel(request.variance);
   if (request.invStd)
-    values.invStd = buildUniformChannel(
-        request.invStd, 1 / std::sqrt(op.getEpsilon().convertToDouble()));
+    values.invStd =
+        buildUniformChannel(request.invStd, 1 / std::sqrt(roundedEpsilon()));
   return values;
+}
+
+/// Epsilon as the generics add it.
+double ForwardBuilder::roundedEpsilon() {
+  APFloat epsilon = op.getEpsilon();
+  bool losesInfo;
+  epsilon.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+  return epsilon.convertToDouble();
 }
 
 Value ForwardBuilder::buildFactor() {

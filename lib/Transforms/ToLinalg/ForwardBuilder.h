@@ -23,9 +23,6 @@ struct ChannelMoments {
 struct TrainingRequest {
   bool output = false;
   FloatType mean, variance, invStd;
-
-  /// Whether a second reading of the data is needed before that for output.
-  bool needsMoments() const { return output || variance || invStd; }
 };
 
 /// Per-channel tensors; null where they were not requested. `offset` is null if
@@ -59,8 +56,8 @@ public:
 
 private:
   Value buildFirst(const ElementCount &count);
-  Value buildMean(Value first, const ElementCount &count,
-                  FloatType elementType);
+  Value buildCenter(const ElementCount &count);
+  double roundedEpsilon();
 };
 
 } // namespace mlir::bngrad

@@ -156,9 +156,8 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
   int64_t scaleArg = addInput(getOperand(Role::Scale), request.gradInput);
   int64_t statisticArg = addInput(op.getStatistic(), needsInvStd);
 
-  // (element type of the result, the field that receives it)
   ChannelValues values;
-  SmallVector<std::pair<FloatType, Value *>> outputs;
+  SmallVector<ChannelOutput> outputs;
   if (request.gradInput)
     outputs.push_back({type, &values.factor});
   if (needsMeans)
@@ -190,11 +189,7 @@ ChannelValues GradientBuilder::buildChannel(const ChannelRequest &request,
       results.push_back(math.extend(args[sumDyArg]));
     return results;
   };
-  SmallVector<FloatType> types = llvm::map_to_vector(
-      outputs, [](const auto &output) { return output.first; });
-  for (auto [output, result] :
-       llvm::zip_equal(outputs, buildChannelwise(inputs, types, buildValues)))
-    *output.second = result;
+  buildChannelwise(inputs, outputs, buildValues);
   return values;
 }
 

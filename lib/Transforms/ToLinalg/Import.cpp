@@ -45,6 +45,18 @@ LogicalResult mlir::bngrad::verifyArity(Operation *op, unsigned numOperands,
   return success();
 }
 
+LogicalResult mlir::bngrad::verifyShape(Operation *op, const Twine &name,
+                                        Type type, ArrayRef<int64_t> shape) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (succeeded(verifyCompatibleShape(tensor.getShape(), shape)))
+    return success();
+  return op->emitOpError() << "expected the shape of " << name
+                           << " to be compatible with that of "
+                           << RankedTensorType::get(shape,
+                                                    tensor.getElementType())
+                           << ", got " << tensor;
+}
+
 static bool isSupportedFloat(Type type) {
   return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
 }
@@ -194,18 +206,85 @@ mlir::bngrad::buildTraining(OpBuilder &b, Operation *op, ForeignForward forward,
 FailureOr<Value> mlir::bngrad::buildInference(OpBuilder &b, Operation *op,
                                               ForeignForward forward) {
   if (failed(verifyFeatureDim(op, forward.input, forward.featureDim)) ||
-      failed(unifyParameters(
-          b, op,
-          {&forward.scale, &forward.offset, &forward.mean, &forward.variance})))
+      failed(unifyParameters(b, op,
+                             {&forward.scale, &forward.offset, &forward.mean,
+                              &forward.variance, &forward.invStd})))
     return failure();
   auto result = BatchNormInferenceOp::create(
       b, op->getLoc(), forward.output, forward.input, forward.scale,
-      forward.offset, forward.mean, forward.variance, /*inv_std=*/Value(),
+      forward.offset, forward.mean, forward.variance, forward.invStd,
       b.getDenseI64ArrayAttr({forward.featureDim}),
       b.getF64FloatAttr(forward.epsilon));
   if (failed(verifyImported(op, result)))
     return failure();
   return result.getOutput();
+}
+
+/// M, an i64.
+static Value buildCount(OpBuilder &b, Location loc,
+                        const ForeignForward &forward) {
+  Value count = arith::ConstantIndexOp::create(b, loc, 1);
+  auto type = cast<RankedTensorType>(forward.input.getType());
+  for (int64_t dim : llvm::seq(type.getRank()))
+    if (dim != forward.featureDim)
+      count = b.createOrFold<arith::MulIOp>(
+          loc, count, b.createOrFold<tensor::DimOp>(loc, forward.input, dim));
+  return b.createOrFold<arith::IndexCastOp>(loc, b.getI64Type(), count);
+}
+
+/// M / (M - 1).
+static Value buildBesselFactor(OpBuilder &b, Location loc, Value count,
+                               FloatType type) {
+  Value all = arith::SIToFPOp::create(b, loc, type, count);
+  Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 1.0));
+  return arith::DivFOp::create(b, loc, all,
+                               arith::SubFOp::create(b, loc, all, one));
+}
+
+FailureOr<Value> mlir::bngrad::buildRunning(OpBuilder &b, Operation *op,
+                                            const ForeignForward &forward,
+                                            StringRef name, Value running,
+                                            Value batch, RunningUpdate update) {
+  if (failed(verifyShape(op, name, running.getType(),
+                         cast<RankedTensorType>(batch.getType()).getShape())))
+    return failure();
+  Location loc = op->getLoc();
+  Value count = buildCount(b, loc, forward);
+  std::optional<int64_t> known = getConstantIntValue(count);
+  if (known == 0)
+    return running;
+  FloatType type = getAccumulatorType({running, batch});
+  running = convertElements(b, loc, running, type);
+  batch = convertElements(b, loc, batch, type);
+  Value factor, isEmpty;
+  if (update.isUnbiased)
+    factor = buildBesselFactor(b, loc, count, type);
+  if (!known)
+    isEmpty =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count,
+                              arith::ConstantIntOp::create(b, loc, 0, 64));
+  auto body = [&](OpBuilder &nested, Location, ValueRange args) {
+    auto scaled = [&](Value value, double by) -> Value {
+      Value constant =
+          arith::ConstantOp::create(nested, loc, nested.getFloatAttr(type, by));
+      return arith::MulFOp::create(nested, loc, value, constant);
+    };
+    Value ofBatch = args[1];
+    if (factor)
+      ofBatch = arith::MulFOp::create(nested, loc, ofBatch, factor);
+    Value sum = arith::AddFOp::create(nested, loc, scaled(args[0], update.keep),
+                                      scaled(ofBatch, update.add));
+    if (isEmpty)
+      sum = arith::SelectOp::create(nested, loc, isEmpty, args[0], sum);
+    linalg::YieldOp::create(nested, loc, sum);
+  };
+  Value init = tensor::EmptyOp::create(
+      b, loc, tensor::getMixedSizes(b, loc, batch), type);
+  SmallVector<AffineMap> maps(3, b.getDimIdentityMap());
+  return linalg::GenericOp::create(b, loc, init.getType(),
+                                   ValueRange{running, batch}, init, maps,
+                                   utils::IteratorType::parallel, body)
+      .getResult(0);
 }
 
 FailureOr<SumRows> mlir::bngrad::buildSums(OpBuilder &b, Operation *op,
@@ -280,7 +359,9 @@ static std::optional<StringRef> getForeignName(Operation *op) {
     return std::nullopt;
   std::optional<StringRef> torchName = getTorchName(op);
   StringRef name = torchName ? *torchName : op->getName().getStringRef();
-  return name.contains("batch_norm") ? std::optional(name) : std::nullopt;
+  if (name.contains("batch_norm") || isOnnxBatchNorm(op))
+    return name;
+  return std::nullopt;
 }
 
 namespace {
@@ -304,7 +385,9 @@ struct BNGradImportPass : bngrad::impl::BNGradImportPassBase<BNGradImportPass> {
       if (getForeignName(op))
         ops.push_back(op);
     });
-    for (Operation *op : ops) {
+    // Users come first: a gradient does not read all results of its forward
+    // pass that are its operands.
+    for (Operation *op : llvm::reverse(ops)) {
       OpBuilder b(op);
       if (failed(import(b, op)))
         signalPassFailure();
@@ -319,6 +402,8 @@ private:
       return *imported;
     if (std::optional<LogicalResult> imported =
             importTorchOp(b, op, torchCasts))
+      return *imported;
+    if (std::optional<LogicalResult> imported = importOnnxOp(b, op, torchCasts))
       return *imported;
     // Other compilers lower other forward passes.
     StringRef name = *getForeignName(op);

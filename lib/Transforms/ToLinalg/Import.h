@@ -34,6 +34,11 @@ LogicalResult verifyArity(Operation *op, unsigned numOperands,
 /// Errors: a diagnostic at `op`, which calls the tensor `name`.
 LogicalResult verifyTensor(Operation *op, StringRef name, Type type);
 
+/// Checks that the sizes of `type`, a ranked tensor that the diagnostic at `op`
+/// calls `name`, are compatible with `shape`.
+LogicalResult verifyShape(Operation *op, const Twine &name, Type type,
+                          ArrayRef<int64_t> shape);
+
 /// One gradient of another dialect, read but not yet rewritten. Values are
 /// builtin tensors; absent ones are null.
 struct ForeignGradient {
@@ -75,10 +80,10 @@ FailureOr<Value> buildElements(OpBuilder &b, Operation *op,
 Value convertElements(OpBuilder &b, Location loc, Value tensor, Type type);
 
 /// One forward pass of another dialect, read but not yet rewritten. Values are
-/// builtin tensors; absent ones are null. `mean` and `variance` are given in
-/// inference only.
+/// builtin tensors; absent ones are null. `mean` and one of `variance` and
+/// `invStd` are given in inference only.
 struct ForeignForward {
-  Value input, scale, offset, mean, variance;
+  Value input, scale, offset, mean, variance, invStd;
   int64_t featureDim = 1;
   double epsilon = 0;
   Type output;
@@ -99,14 +104,43 @@ FailureOr<BatchNormTrainingOp> buildTraining(OpBuilder &b, Operation *op,
 FailureOr<Value> buildInference(OpBuilder &b, Operation *op,
                                 ForeignForward forward);
 
+/// How training changes a running statistic, to
+///   keep * running + add * batch
+/// where a variance of the batch counts M / (M - 1) times if `isUnbiased`. With
+/// one element per channel, an unbiased variance is NaN; without elements, the
+/// running statistic is kept.
+struct RunningUpdate {
+  double keep, add;
+  bool isUnbiased = false;
+};
+
+/// Builds the new value of the running statistic `running`, which the
+/// diagnostic at `op` calls `name`, from the statistic `batch` of training.
+FailureOr<Value> buildRunning(OpBuilder &b, Operation *op,
+                              const ForeignForward &forward, StringRef name,
+                              Value running, Value batch, RunningUpdate update);
+
 /// Replaces a batch_norm_grad, batch_norm_training or batch_norm_inference of
 /// StableHLO or MHLO; nothing for any other op.
 ///
 /// Errors: a diagnostic at `op`.
 std::optional<LogicalResult> importStableHloOp(OpBuilder &b, Operation *op);
 
+/// The name of an op, which a torch.operator has as an attribute; empty if it
+/// has none.
+StringRef getOperatorName(Operation *op);
+
 /// The name of a torch op without `torch.`, also for a torch.operator.
 std::optional<StringRef> getTorchName(Operation *op);
+
+/// Whether `op` is a BatchNormalization of ONNX, as torch-mlir imports it.
+bool isOnnxBatchNorm(Operation *op);
+
+/// Replaces a BatchNormalization of ONNX; nothing for any other op.
+///
+/// Errors: a diagnostic at the op.
+std::optional<LogicalResult> importOnnxOp(OpBuilder &b, Operation *op,
+                                          TorchCasts casts);
 
 /// Replaces a gradient or a forward pass of torch; nothing for any other op.
 /// Operands that do not affect it may have any type; optional ones are read

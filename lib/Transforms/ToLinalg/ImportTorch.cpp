@@ -84,18 +84,20 @@ static constexpr GradientSignature kGradients[] = {
 static constexpr StringLiteral kReduce = "aten.batch_norm_backward_reduce";
 static constexpr StringLiteral kElemt = "aten.batch_norm_backward_elemt";
 
-std::optional<StringRef> mlir::bngrad::getTorchName(Operation *op) {
+StringRef mlir::bngrad::getOperatorName(Operation *op) {
   StringRef name = op->getName().getStringRef();
-  if (name == "torch.operator") {
-    // From bytecode, the name is all the properties of the op.
-    Attribute attribute = getAttribute(op, "name");
-    if (!attribute)
-      attribute = op->getPropertiesAsAttribute();
-    auto text = dyn_cast_or_null<StringAttr>(attribute);
-    if (!text)
-      return std::nullopt;
-    name = text.getValue();
-  }
+  if (name != "torch.operator")
+    return name;
+  // From bytecode, the name is all the properties of the op.
+  Attribute attribute = getAttribute(op, "name");
+  if (!attribute)
+    attribute = op->getPropertiesAsAttribute();
+  auto text = dyn_cast_or_null<StringAttr>(attribute);
+  return text ? text.getValue() : StringRef();
+}
+
+std::optional<StringRef> mlir::bngrad::getTorchName(Operation *op) {
+  StringRef name = getOperatorName(op);
   if (!name.consume_front("torch."))
     return std::nullopt;
   return name;
@@ -152,6 +154,18 @@ LogicalResult TorchImporter::verifyUnused(unsigned result,
     return success();
   return op->emitOpError() << "expected result " << result
                            << " to be unused, as " << reason << ", got a use";
+}
+
+LogicalResult TorchImporter::verifyNotUpdated(unsigned operand, StringRef name,
+                                              StringRef advice) {
+  FailureOr<Value> running = readTensor(operand, name);
+  if (failed(running))
+    return failure();
+  if (!*running)
+    return success();
+  return op->emitOpError() << "expected " << name
+                           << " to be None, as this op updates it in place"
+                           << advice << ", got a tensor";
 }
 
 FailureOr<TorchGradientImporter::Options>
@@ -262,6 +276,10 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
     return success();
   FailureOr<RankedTensorType> type = readResultType(result);
   if (failed(type))
+    return failure();
+  auto given = cast<RankedTensorType>(value.getType());
+  if (failed(
+          verifyShape(op, "result " + Twine(result), *type, given.getShape())))
     return failure();
   Location loc = op->getLoc();
   value = convertElements(b, loc, value, type->getElementType());
@@ -437,6 +455,8 @@ mlir::bngrad::importTorchOp(OpBuilder &b, Operation *op, TorchCasts casts) {
     imported = importer.importElemt();
   else if (auto forward = importTorchForward(b, op, *name, casts))
     imported = *forward;
+  else if (auto statistics = importTorchStatistics(b, op, *name, casts))
+    imported = *statistics;
   else
     return std::nullopt;
   if (succeeded(imported))

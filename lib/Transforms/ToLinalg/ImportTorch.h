@@ -32,6 +32,10 @@ protected:
   /// The builtin type of a result.
   FailureOr<RankedTensorType> readResultType(unsigned result);
   LogicalResult verifyUnused(unsigned result, const Twine &reason);
+  /// Checks that operand `operand`, a running statistic that the op updates in
+  /// place, is None.
+  LogicalResult verifyNotUpdated(unsigned operand, StringRef name,
+                                 StringRef advice = "");
   /// Replaces a result by a builtin tensor of the same shape.
   LogicalResult replaceResult(unsigned result, Value value);
 
@@ -44,6 +48,13 @@ protected:
 std::optional<LogicalResult> importTorchForward(OpBuilder &b, Operation *op,
                                                 StringRef name,
                                                 TorchCasts casts);
+
+/// Replaces an op of torch's synchronized forward pass: batch_norm_stats,
+/// batch_norm_gather_stats_with_counts or batch_norm_elemt; nothing for any
+/// other op.
+std::optional<LogicalResult> importTorchStatistics(OpBuilder &b, Operation *op,
+                                                   StringRef name,
+                                                   TorchCasts casts);
 
 } // namespace mlir::bngrad
 

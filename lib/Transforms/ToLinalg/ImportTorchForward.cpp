@@ -8,10 +8,7 @@
 
 #include "ImportTorch.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -19,19 +16,20 @@ using namespace mlir::bngrad;
 namespace {
 /// The operands of a forward pass: input, weight and bias, then the running
 /// statistics if there are any, then `training`, if it is an operand, momentum
-/// and eps.
+/// and eps. Any further operand is not read.
 struct ForwardSignature {
   StringLiteral name;
+  unsigned numOperands, numResults;
   bool hasRunning;
   bool hasTraining;
-  /// Whether the updated running statistics are results; else the op writes to
-  /// its operands.
+  /// Whether the updated running statistics are results 3 and 4; else the op
+  /// writes to its operands.
   bool returnsRunning;
 
   unsigned getTraining() const { return hasRunning ? 5 : 3; }
   unsigned getMomentum() const { return getTraining() + hasTraining; }
-  unsigned getNumOperands() const { return getMomentum() + 2; }
-  unsigned getNumResults() const { return returnsRunning ? 5 : 3; }
+  bool hasSaved() const { return numResults >= 3; }
+  bool hasReserve() const { return numResults == 4; }
 };
 
 /// Imports one forward pass of torch.
@@ -47,9 +45,8 @@ private:
   LogicalResult importTraining();
   LogicalResult importInference();
   LogicalResult replaceEmpty(unsigned result);
-  LogicalResult updateRunning(unsigned result, Value running, Value batch,
-                              bool isVariance);
-  Value buildBesselFactor(FloatType type);
+  LogicalResult updateRunning(unsigned result, StringRef name, Value running,
+                              Value batch, bool isUnbiased);
 
   const ForwardSignature &signature;
   ForeignForward forward;
@@ -57,22 +54,28 @@ private:
 } // namespace
 
 /// PyTorch, native_functions.yaml; the conventions are those of
-/// Normalization.cpp: the results are output, the mean and the inverse standard
-/// deviation of the batch, which are empty in evaluation, and the running
-/// statistics. The new value of these is
+/// Normalization.cpp and of torch/_decomp/decompositions.py: the results are
+/// output, the mean and the inverse standard deviation of the batch, which are
+/// empty in evaluation, and the running statistics or a reserve for the
+/// gradient. The new value of a running statistic is
 ///   (1 - momentum) * running + momentum * batch
-/// where the batch's variance is multiplied by M / (M - 1).
+/// where the batch's variance is multiplied by M / (M - 1). cuDNN and MIOpen
+/// call momentum exponential_average_factor.
 static constexpr ForwardSignature kForwards[] = {
-    {"aten.native_batch_norm", true, true, false},
-    {"aten._native_batch_norm_legit", true, true, false},
-    {"aten._native_batch_norm_legit.no_stats", false, true, false},
-    {"aten._native_batch_norm_legit_functional", true, true, true},
-    {"aten._native_batch_norm_legit_no_training", true, false, false},
+    {"aten.native_batch_norm", 8, 3, true, true, false},
+    {"aten._native_batch_norm_legit", 8, 3, true, true, false},
+    {"aten._native_batch_norm_legit.no_stats", 6, 3, false, true, false},
+    {"aten._native_batch_norm_legit_functional", 8, 5, true, true, true},
+    {"aten._native_batch_norm_legit_no_training", 7, 3, true, false, false},
+    {"aten.batch_norm", 9, 1, true, true, false},
+    {"aten.cudnn_batch_norm", 8, 4, true, true, false},
+    {"aten.miopen_batch_norm", 8, 3, true, true, false},
 };
 
+static constexpr StringLiteral kRunning[] = {"running_mean", "running_var"};
+
 LogicalResult TorchForwardImporter::import() {
-  if (failed(verifyArity(op, signature.getNumOperands(),
-                         signature.getNumResults())))
+  if (failed(verifyArity(op, signature.numOperands, signature.numResults)))
     return failure();
   bool isTraining = false;
   if (signature.hasTraining) {
@@ -88,6 +91,9 @@ LogicalResult TorchForwardImporter::import() {
   if (failed(epsilon) || failed(weight) || failed(bias) || failed(output) ||
       failed(readTensor(0, "input", forward.input)))
     return failure();
+  if (signature.hasReserve() &&
+      failed(verifyUnused(3, "only the gradient of this op reads it")))
+    return failure();
   forward.scale = *weight;
   forward.offset = *bias;
   forward.epsilon = *epsilon;
@@ -97,8 +103,7 @@ LogicalResult TorchForwardImporter::import() {
 
 LogicalResult TorchForwardImporter::importTraining() {
   Value running[2];
-  static constexpr StringLiteral kNames[] = {"running_mean", "running_var"};
-  for (auto [i, name] : llvm::enumerate(kNames)) {
+  for (auto [i, name] : llvm::enumerate(kRunning)) {
     if (!signature.hasRunning)
       continue;
     if (signature.returnsRunning) {
@@ -106,29 +111,24 @@ LogicalResult TorchForwardImporter::importTraining() {
         return failure();
       continue;
     }
-    FailureOr<Value> mutated = readTensor(3 + i, name);
-    if (failed(mutated))
+    if (failed(verifyNotUpdated(
+            3 + i, name,
+            " with training = true (aten._native_batch_norm_legit_functional "
+            "returns the new value)")))
       return failure();
-    if (*mutated)
-      return op->emitOpError()
-             << "expected " << name
-             << " to be None with training = true, as this op updates it in "
-                "place (aten._native_batch_norm_legit_functional returns the "
-                "new value), got a tensor";
   }
   FailureOr<BatchNormTrainingOp> training = buildTraining(b, op, forward);
-  if (failed(training))
+  if (failed(training) || failed(replaceResult(0, training->getOutput())))
     return failure();
-  Value values[] = {training->getOutput(), training->getMean(),
-                    training->getInvStd()};
-  for (auto [i, value] : llvm::enumerate(values))
-    if (failed(replaceResult(i, value)))
-      return failure();
+  if (signature.hasSaved() && (failed(replaceResult(1, training->getMean())) ||
+                               failed(replaceResult(2, training->getInvStd()))))
+    return failure();
   if (!signature.returnsRunning)
     return success();
-  return success(
-      succeeded(updateRunning(3, running[0], training->getMean(), false)) &&
-      succeeded(updateRunning(4, running[1], training->getVariance(), true)));
+  return success(succeeded(updateRunning(3, kRunning[0], running[0],
+                                         training->getMean(), false)) &&
+                 succeeded(updateRunning(4, kRunning[1], running[1],
+                                         training->getVariance(), true)));
 }
 
 LogicalResult TorchForwardImporter::importInference() {
@@ -136,15 +136,17 @@ LogicalResult TorchForwardImporter::importInference() {
     return op->emitOpError()
            << "expected training to be true without running statistics, got "
               "false";
-  if (failed(readTensor(3, "running_mean", forward.mean,
-                        " with training = false")) ||
-      failed(readTensor(4, "running_var", forward.variance,
+  if (failed(
+          readTensor(3, kRunning[0], forward.mean, " with training = false")) ||
+      failed(readTensor(4, kRunning[1], forward.variance,
                         " with training = false")))
     return failure();
   Value running[] = {forward.mean, forward.variance};
   FailureOr<Value> output = buildInference(b, op, forward);
-  if (failed(output) || failed(replaceResult(0, *output)) ||
-      failed(replaceEmpty(1)) || failed(replaceEmpty(2)))
+  if (failed(output) || failed(replaceResult(0, *output)))
+    return failure();
+  if (signature.hasSaved() &&
+      (failed(replaceEmpty(1)) || failed(replaceEmpty(2))))
     return failure();
   for (unsigned i : {0, 1})
     if (signature.returnsRunning && failed(replaceResult(3 + i, running[i])))
@@ -169,63 +171,22 @@ LogicalResult TorchForwardImporter::replaceEmpty(unsigned result) {
                                                        type->getElementType()));
 }
 
-/// M / (M - 1).
-Value TorchForwardImporter::buildBesselFactor(FloatType type) {
-  Location loc = op->getLoc();
-  Value count = arith::ConstantIndexOp::create(b, loc, 1);
-  auto inputType = cast<RankedTensorType>(forward.input.getType());
-  for (int64_t dim : llvm::seq(inputType.getRank()))
-    if (dim != forward.featureDim)
-      count = b.createOrFold<arith::MulIOp>(
-          loc, count, b.createOrFold<tensor::DimOp>(loc, forward.input, dim));
-  Value integer =
-      b.createOrFold<arith::IndexCastOp>(loc, b.getI64Type(), count);
-  Value all = arith::SIToFPOp::create(b, loc, type, integer);
-  Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 1.0));
-  return arith::DivFOp::create(b, loc, all,
-                               arith::SubFOp::create(b, loc, all, one));
-}
-
 /// Replaces a running statistic by its new value.
 LogicalResult TorchForwardImporter::updateRunning(unsigned result,
-                                                  Value running, Value batch,
-                                                  bool isVariance) {
+                                                  StringRef name, Value running,
+                                                  Value batch,
+                                                  bool isUnbiased) {
   if (op->getResult(result).use_empty())
     return success();
   FailureOr<double> momentum = readFloat(signature.getMomentum(), "momentum");
   if (failed(momentum))
     return failure();
-  Location loc = op->getLoc();
-  FloatType type = getAccumulatorType({running, batch});
-  running = convertElements(b, loc, running, type);
-  batch = convertElements(b, loc, batch, type);
-  Value factor = isVariance ? buildBesselFactor(type) : Value();
-  auto runningType = cast<RankedTensorType>(running.getType());
-  if (runningType.getRank() != 1)
-    return op->emitOpError()
-           << "expected running statistics of rank 1, got " << runningType;
-  Value init = tensor::EmptyOp::create(
-      b, loc, tensor::getMixedSizes(b, loc, batch), type);
-  auto body = [&](OpBuilder &nested, Location, ValueRange args) {
-    auto scaled = [&](Value value, double by) -> Value {
-      Value constant =
-          arith::ConstantOp::create(nested, loc, nested.getFloatAttr(type, by));
-      return arith::MulFOp::create(nested, loc, value, constant);
-    };
-    Value ofBatch = args[1];
-    if (factor)
-      ofBatch = arith::MulFOp::create(nested, loc, ofBatch, factor);
-    Value sum =
-        arith::AddFOp::create(nested, loc, scaled(args[0], 1 - *momentum),
-                              scaled(ofBatch, *momentum));
-    linalg::YieldOp::create(nested, loc, sum);
-  };
-  SmallVector<AffineMap> maps(3, b.getDimIdentityMap());
-  Value updated = linalg::GenericOp::create(
-                      b, loc, init.getType(), ValueRange{running, batch}, init,
-                      maps, utils::IteratorType::parallel, body)
-                      .getResult(0);
-  return replaceResult(result, updated);
+  FailureOr<Value> updated =
+      buildRunning(b, op, forward, name, running, batch,
+                   {1 - *momentum, *momentum, isUnbiased});
+  if (failed(updated))
+    return failure();
+  return replaceResult(result, *updated);
 }
 
 std::optional<LogicalResult>

@@ -2,8 +2,10 @@
 
 The reference is written from the formulas, in numpy's long double. Each result must be within the bound of
 docs/numerics.md, and the runner's own `--check` must agree. The channels of an input are ordinary, or far from zero
-against their spread, constant, or with one outlier, and one may have a NaN or an infinity; a constant channel must
-give exactly the offset. Prints the seed and `N configurations, 0 failed`.
+against their spread, constant, or with one outlier, which may be the first element, and one may have a NaN or an
+infinity, or consist of infinities; a constant channel must give exactly the offset. Each configuration is also
+compared with wrong references, which must be noticed. Prints the seed, `N wrong references, 0 unnoticed` and `N
+configurations, 0 failed`.
 """
 
 import os
@@ -42,7 +44,10 @@ class Configuration:
         self.parameter = pick(["f32", self.data])
         rank = int(random.integers(1, 6))
         self.shape = [int(pick(SIZES[rank])) for _ in range(rank)]
-        self.features = sorted(random.choice(rank, random.integers(1, min(rank, 2) + 1), replace=False).tolist())
+        # Channels first, last, or anywhere.
+        self.features = [[min(rank, 2) - 1], [rank - 1],
+                         sorted(random.choice(rank, random.integers(1, min(rank, 2) + 1), replace=False).tolist())][
+                             int(random.integers(3))]
         if np.prod(self.shape) > 100000:
             for dim in self.features:
                 self.shape[dim] = 7
@@ -57,11 +62,13 @@ class Configuration:
         self.is_dynamic, self.has_scale, self.has_offset, self.has_inv_std, self.has_shift = (
             pick([True, False]) for _ in range(5))
         self.has_inv_std &= self.kind == "inference"
-        self.epsilon = 0.0 if self.has_inv_std else pick([1e-5, 1e-3, 0.5])
-        self.spread = pick({"f16": [1, 10], "bf16": [1, 3]}.get(self.data, [1, 1e4, 1e4]))
+        # In f32, the last one is 0.
+        self.epsilon = 0.0 if self.has_inv_std else pick([1e-5, 1e-3, 0.5, 0.0, 1e-50])
+        self.spread = pick({"f16": [1, 10], "bf16": [1, 3], "f64": [1, 1e4, 1e8]}.get(self.data, [1, 1e4, 1e4]))
+        self.outlier = pick([0, -1])
         self.types = [pick([self.data, "f32", "f64"]), *(pick(["f32", self.parameter, "f64"]) for _ in range(3))]
         self.used = pick([[0, 1, 2, 3], [0, 1, 2, 3], [0], [0, 3], [1, 2], [1], [2]])
-        self.special = pick([None] * 5 + [np.nan, np.inf, -np.inf])
+        self.special = pick([None] * 6 + [np.nan, np.inf, -np.inf, "all infinite"])
         self.seed = int(random.integers(2**32))
         self.accumulator = "f64" if "f64" in (self.data, *[self.parameter] * self.has_parameters()) else "f32"
         if self.kind == "inference":
@@ -83,9 +90,11 @@ class Configuration:
             by_channel = np.moveaxis(x, self.features, range(len(self.features))).reshape(
                 (int(np.prod(self.channels)), self.count))
             by_channel[0::3] = pick_constants(random, len(by_channel[0::3]))
-            if self.special is not None:
-                by_channel[-1, random.integers(self.count)] = self.special
-            by_channel[1::3, -1:] *= 1000 if self.data in ("f32", "f64") else 4  # an outlier
+            by_channel[1::3, self.outlier] *= 1000 if self.data in ("f32", "f64") else 4
+            if self.special == "all infinite":
+                by_channel[-1] = np.inf
+            elif self.special is not None:
+                by_channel[-1, random.integers(self.count) * random.integers(2)] = self.special
             x = np.moveaxis(by_channel.reshape(self.channels + tuple(self.shape[d] for d in self.reduced)),
                             range(len(self.features)), self.features)
         values = {"input": np.ascontiguousarray(x)}
@@ -137,47 +146,105 @@ class Configuration:
         return f"configuration {self.number}, shape {self.shape}, spread {self.spread}\n{self.mlir()}"
 
 
-def reference(c, operands):
-    """(exact, A, whether it must be exact) of each result of the op."""
+def reference(c, operands, wrong=None):
+    """G, and (exact, A, whether it must be exact) of each result of the op; `wrong` names a deliberate mistake."""
     x = operands["input"]
     u = real(2) ** -MANTISSA[c.accumulator]
     g = 4 * u * (4 + np.log2(real(c.count) + 1))
     size = max(c.count, 1)
 
+    if wrong == "channels exchanged":
+        x = np.roll(x, 1, c.features[np.argmax(c.channels)])
+    epsilon = real(c.epsilon) if c.accumulator == "f64" else real(np.float32(c.epsilon))
+    if wrong == "epsilon left out":
+        epsilon = real(0)
+
     def total(values):
         return values.sum(axis=c.reduced, keepdims=True)
 
     if c.kind == "training_reduce":
-        shifted = x - (c.per_channel(operands["shift"]) if c.has_shift else 0)
+        shifted = x - (c.per_channel(operands["shift"]) if c.has_shift and wrong != "shift left out" else 0)
         return g, [(total(shifted), total(abs(shifted)), False), (total(shifted**2), total(shifted**2), False)]
     scale = c.per_channel(operands["scale"]) if c.has_scale else real(1)
     offset = c.per_channel(operands["offset"]) if c.has_offset else real(0)
+    scale, offset = real(1) if wrong == "scale left out" else scale, real(0) if wrong == "offset left out" else offset
     if c.kind == "inference":
         second = c.per_channel(operands["inv_std" if c.has_inv_std else "variance"])
-        r = second if c.has_inv_std else 1 / np.sqrt(second + real(c.epsilon))
+        r = second if c.has_inv_std else 1 / np.sqrt(second + epsilon)
         product = (x - c.per_channel(operands["mean"])) * (scale * r)
         return g, [(product + offset, abs(product) + abs(offset), False)]
     mean = total(x) / size
     is_constant = False
     if c.count:
-        is_constant = (x.max(axis=c.reduced, keepdims=True) == x.min(axis=c.reduced, keepdims=True))
+        is_constant = (x.max(axis=c.reduced, keepdims=True) == x.min(axis=c.reduced, keepdims=True)) & np.isfinite(mean)
         mean = np.where(is_constant, x.min(axis=c.reduced, keepdims=True), mean)
-    variance = total((x - mean) ** 2) / size
-    shifted = variance + real(c.epsilon)
+    # A long double cannot hold the mean of numbers that are 1e8 times as far from 0 as from each other.
+    residual = total(x - mean) / size
+    xmu = x - mean - residual
+    variance = total(xmu**2) / (size - 1 if wrong == "unbiased" else size)
+    shifted = variance + epsilon
     r = 1 / np.sqrt(shifted)
     t = g * np.sqrt(mean**2 + variance)
     a_variance = np.where(is_constant, 0, (np.sqrt(variance) + 2 * t) ** 2)
     relative = 1 + a_variance / shifted
     assert np.all((g * a_variance <= shifted / 2) | np.isnan(variance)), "expected data whose bound exists"
-    a_output = abs(scale) * r * (abs(x - mean) * relative + np.sqrt(a_variance) + u * abs(mean)) + abs(offset)
-    return g, [((x - mean) * (scale * r) + offset, np.where(is_constant, 0, a_output), is_constant),
-               (mean, total(abs(x)) / size, False),
+    a_output = abs(scale) * r * (abs(xmu) * relative + np.sqrt(a_variance) + u * abs(mean)) + abs(offset)
+    return g, [(xmu * (scale * r) + offset, np.where(is_constant, 0, a_output), is_constant),
+               (mean, np.sqrt(a_variance) + u * abs(mean) / g, is_constant),
                (variance, a_variance, is_constant),
                (r, r * relative, False)]
 
 
-@np.errstate(invalid="ignore", over="ignore")
+def wrong_references(c):
+    """The mistakes that change a used result of `c` by more than its bound."""
+    # The first channel is constant.
+    if c.special is not None or c.count < 2 or np.prod(c.channels) < 2:
+        return
+    is_precise = all(c.types[i] in ("f32", "f64") for i in c.used)
+    if is_precise:
+        yield "channels exchanged"
+    if c.kind == "training_reduce":
+        if c.has_shift:
+            yield "shift left out"
+        return
+    if c.epsilon == 0.5 and (c.kind == "inference" or 3 in c.used or 0 in c.used):
+        yield "epsilon left out"
+    if 0 in c.used and c.has_scale:
+        yield "scale left out"
+    if 0 in c.used and c.has_offset:
+        yield "offset left out"
+    if c.kind == "training" and 2 in c.used and is_precise and 2 < c.count < 1000:
+        yield "unbiased"
+
+
+def verify(c, results, operands, wrong=None):
+    """Raises an AssertionError if a result is not within its bound."""
+    g, expected = reference(c, operands, wrong)
+    for i, result in results.items():
+        exact, absolute, must_be_exact = expected[i]
+        kind = c.types[i]
+        is_data = c.kind != "training_reduce" and i == 0
+
+        def spread(values):
+            return np.broadcast_to(values, c.shape) if is_data else np.reshape(
+                np.broadcast_to(values, c.per_channel(np.zeros(c.channels)).shape), c.channels)
+
+        exact, absolute, must_be_exact = spread(exact), spread(absolute), spread(must_be_exact)
+        finite = np.isfinite(exact)
+        assert np.array_equal(np.isnan(result), np.isnan(exact)), f"result {i}: NaN"
+        assert np.all((result == exact) | finite | np.isnan(exact)), f"result {i}: infinities"
+        result, exact, absolute = (np.where(finite, v, 0) for v in (result, exact, absolute))
+        rounding = real(2) ** -MANTISSA[kind] * abs(exact) + real(2) ** SMALLEST[kind]
+        error = abs(result - exact)
+        assert np.all(error <= rounding + g * absolute), f"result {i}: {np.max(error - rounding - g * absolute)}"
+        assert np.all((error <= rounding) | ~must_be_exact), f"result {i}: not exact"
+        if c.kind == "training" and i == 2:
+            assert np.all(result >= 0), "negative variance"
+
+
+@np.errstate(all="ignore")
 def check(c, runner, directory):
+    """(number of wrong references, unnoticed ones); raises an AssertionError for a wrong result."""
     paths, operands = c.operands(directory)
     file = os.path.join(directory, f"{c.number}.mlir")
     with open(file, "w") as stream:
@@ -187,28 +254,22 @@ def check(c, runner, directory):
                *(f"--result={o}" for o in outputs)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    g, expected = reference(c, operands)
+    results = {}
     for i, path in zip(c.used, outputs):
-        exact, absolute, must_be_exact = expected[i]
-        kind = c.types[i]
-        shape = c.shape if c.kind != "training_reduce" and i == 0 else c.channels
-        result = load(path, kind, shape)
-        exact, absolute = (np.broadcast_to(v, c.shape) if shape is c.shape else np.reshape(v, shape)
-                           for v in (exact, absolute))
-        finite = np.isfinite(exact)
-        assert np.array_equal(np.isnan(result), np.isnan(exact)), f"result {i}: NaN"
-        assert np.all((result == exact) | finite | np.isnan(exact)), f"result {i}: infinities"
-        result, exact, absolute = (np.where(finite, v, 0) for v in (result, exact, absolute))
-        rounding = real(2) ** -MANTISSA[kind] * abs(exact) + real(2) ** SMALLEST[kind]
-        error = abs(result - exact)
-        assert np.all(error <= rounding + g * absolute), f"result {i}: {np.max(error - rounding - g * absolute)}"
-        if np.any(must_be_exact):
-            mask = np.broadcast_to(must_be_exact, c.shape) if shape is c.shape else np.reshape(must_be_exact, shape)
-            assert np.all(error[mask] <= real(2) ** -MANTISSA[kind] * abs(exact[mask])), f"result {i}: not exact"
-        if c.kind == "training" and i == 2:
-            assert np.all(result >= 0), "negative variance"
+        is_data = c.kind != "training_reduce" and i == 0
+        results[i] = load(path, c.types[i], c.shape if is_data else c.channels)
+    verify(c, results, operands)
+    mistakes = list(wrong_references(c))
+    unnoticed = []
+    for wrong in mistakes:
+        try:
+            verify(c, results, operands, wrong)
+            unnoticed.append(wrong)
+        except AssertionError:
+            pass
     for path in paths + outputs:
         os.remove(path)
+    return len(mistakes), unnoticed
 
 
 def main():
@@ -216,16 +277,21 @@ def main():
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 40
     os.makedirs(directory, exist_ok=True)
     random = np.random.default_rng(SEED)
-    failed = 0
+    failed = mistakes = num_unnoticed = 0
     for number in range(count):
         c = Configuration(number, random)
         try:
-            check(c, runner, directory)
+            wrong, unnoticed = check(c, runner, directory)
+            mistakes += wrong
+            num_unnoticed += len(unnoticed)
+            if unnoticed:
+                print(f"unnoticed {unnoticed}: {c}")
         except AssertionError as error:
             failed += 1
             print(f"FAILED {c}{error}")
-    print(f"seed {SEED}\n{count} configurations, {failed} failed")
-    return failed > 0
+    print(f"seed {SEED}\n{mistakes} wrong references, {num_unnoticed} unnoticed")
+    print(f"{count} configurations, {failed} failed")
+    return failed > 0 or num_unnoticed > 0
 
 
 if __name__ == "__main__":
