@@ -10,14 +10,14 @@ undetermined if an intermediate value may leave the range of the accumulator
 type.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from bounded import SLACK, Bounded, select, times
 from floats import FLOATS, Real, widest
-from operations import Kind, require
-from program import Op, Type
+from kinds import KINDS, Kind, require
+from values import Op, Type
 
 
 class Operands(NamedTuple):
@@ -254,4 +254,4 @@ class Element(GradientKind):
         return [grad_input(c, gain, inv_std, given, count, op.attrs["elements"][0])]
 
 
-KINDS: Dict[str, Kind] = {"gradient": Gradient(), "sums": Sums(), "element": Element()}
+KINDS.update({"gradient": Gradient(), "sums": Sums(), "element": Element()})

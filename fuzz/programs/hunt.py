@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
 import known
+from execution import Case, Fault, Tools
 from generate import PROGRAM_KINDS, generate
 from program import Program
 from reduce import reduce
 from schedules import read_kinds, ways_of
-from ways import Case, Fault, Tools, differ, run_way, values_of
+from ways import differ, run_way, values_of
 from writer import write
 
 BATCH = 10

@@ -9,7 +9,8 @@ from typing import List
 
 from bounded import Bounded
 from floats import Real
-from program import Invalid, Op, Program
+from program import Program
+from values import Invalid, Op
 
 AVOID: List[str] = []
 # Element types whose subnormal numbers arithmetic outside of gradients may flush to

@@ -6,9 +6,10 @@ import numpy as np
 
 from bounded import Bounded
 from floats import FLOATS, decode, encode
+from execution import Case, Fault, Tools, compare
 from generate import generate
 from program import Program, expected
-from ways import Case, Fault, Tools, compare, run_way
+from ways import run_way
 from writer import result_types
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from bounded import Bounded
 from floats import Real
-from operations import Kind, require
-from program import Op, Type
+from kinds import KINDS, Kind, require
+from values import Op, Type
 
 
 def listed(values: Sequence) -> str:
@@ -244,5 +244,5 @@ class Cast(Move):
         return [writer.cast(operands[0], results[0])]
 
 
-KINDS = {"transpose": Transpose(), "broadcast": Broadcast(), "slice": Slice(), "insert": Insert(), "pad": Pad(),
-         "expand": Expand(), "collapse": Collapse(), "concat": Concat(), "cast": Cast()}
+KINDS.update({"transpose": Transpose(), "broadcast": Broadcast(), "slice": Slice(), "insert": Insert(), "pad": Pad(),
+              "expand": Expand(), "collapse": Collapse(), "concat": Concat(), "cast": Cast()})

@@ -5,8 +5,8 @@ from typing import Callable, List
 import numpy as np
 
 from floats import FLOATS
-from generate import CONSTANTS, Builder, Limits
-from program import Invalid
+from builder import CONSTANTS, Builder, Limits
+from values import Argument, Invalid
 
 FLAGS = ["", "", "", "contract", "reassoc", "contract, reassoc"]
 
@@ -265,7 +265,7 @@ def make_region(b, shape, element, depth):
 def region(b: Builder, value: int) -> List[int]:
     type = b.types[value]
     kind = b.pick(["for", "if", "call"])
-    inner = Builder(b.random, Limits(b.limits.elements, 1, 3), None)
+    inner = Builder(b.random, Limits(b.limits.elements, 1, 3), b.makers)
     inner.dynamic, inner.special, inner.features = b.dynamic, b.special, b.features
     inner.outer = b
     count = [value]
@@ -301,8 +301,6 @@ def region(b: Builder, value: int) -> List[int]:
 
 
 def _plain(type):
-    from program import Argument
-
     return Argument(type)
 
 

@@ -8,26 +8,9 @@ import known
 import scalars
 from bounded import SLACK, Bounded, extremum
 from floats import FLOATS, Real
-from program import Invalid, Op, Type, static
-from writer import Named, Writer, affine_map, identity, iterators
-
-
-def require(condition: bool, what: str) -> None:
-    if not condition:
-        raise Invalid(what)
-
-
-class Kind:
-    """The semantics of a kind of operation."""
-
-    def infer(self, op: Op, types: Sequence[Type]) -> List[Type]:
-        raise NotImplementedError
-
-    def evaluate(self, op: Op, types: Sequence[Type], values: Sequence[Bounded]) -> List[Bounded]:
-        raise NotImplementedError
-
-    def write(self, writer: Writer, op: Op, operands: Sequence[Named], results: Sequence[Type]) -> List[str]:
-        raise NotImplementedError
+from kinds import KINDS, Kind, require
+from values import Op, Type, static
+from writer import Named, affine_map, identity, iterators
 
 
 class Map(Kind):
@@ -284,11 +267,4 @@ class Call(Kind):
         return [defined] if len(results) == 1 else [f"{defined}#{i}" for i in range(len(results))]
 
 
-KINDS: Dict[str, Kind] = {"map": Map(), "reduce": Reduce(), "constant": Constant(), "for": For(), "if": If(),
-                          "call": Call()}
-
-import gradients  # noqa: E402
-import moves  # noqa: E402
-
-KINDS.update(gradients.KINDS)
-KINDS.update(moves.KINDS)
+KINDS.update({"map": Map(), "reduce": Reduce(), "constant": Constant(), "for": For(), "if": If(), "call": Call()})

@@ -1,8 +1,8 @@
 """Programs, as the generator, the evaluator and the reducer use them.
 
 A program has arguments, operations in order, and returned values. Values are
-numbered, arguments first. An operation has a kind (operations.py defines the
-types, text and values of each kind), operands and attributes. The types of its
+numbered, arguments first. An operation has a kind (kinds.py lists them, each
+with its types, text and values), operands and attributes. The types of its
 results follow from those of its operands, so reducing an argument reduces all
 dependent values.
 
@@ -10,71 +10,15 @@ All data can be stored as JSON: a stored case is a program.
 """
 
 import json
-import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from bounded import Bounded
 from floats import FLOATS, decode, encode
-
-
-class Invalid(Exception):
-    """An invalid program: its types do not match, for example after a size was reduced."""
-
-
-class Type(NamedTuple):
-    """A tensor: its sizes at run time, its element type, and which sizes are dynamic."""
-
-    shape: Tuple[int, ...]
-    element: str
-    dynamic: Tuple[bool, ...]
-
-    def __str__(self) -> str:
-        return f"tensor<{self.sizes()}{self.element}>"
-
-    def sizes(self) -> str:
-        return "".join(("?" if unknown else str(size)) + "x" for size, unknown in zip(self.shape, self.dynamic))
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-    @property
-    def count(self) -> int:
-        return math.prod(self.shape)
-
-    def of(self, element: str) -> "Type":
-        return self._replace(element=element)
-
-    def at(self, dims: Sequence[int]) -> "Type":
-        """The type with these dims in this order."""
-        return Type(tuple(self.shape[d] for d in dims), self.element, tuple(self.dynamic[d] for d in dims))
-
-
-def static(shape: Sequence[int], element: str) -> Type:
-    return Type(tuple(shape), element, (False,) * len(shape))
-
-
-@dataclass
-class Argument:
-    """An argument, the origin of its values, and the layout of its memref (views.py)."""
-
-    type: Type
-    role: str = "plain"  # see make_data
-    seed: int = 0
-    special: str = ""
-    layout: Optional[Dict[str, Any]] = None
-    by_channel: Tuple[int, ...] = ()  # dims along which the mean differs
-
-
-@dataclass
-class Op:
-    kind: str
-    operands: List[int]
-    attrs: Dict[str, Any] = field(default_factory=dict)
-    body: Optional["Program"] = None
+from kinds import KINDS
+from values import Argument, Op, Type
 
 
 @dataclass
@@ -109,8 +53,6 @@ class Program:
 
     def types(self, given: Optional[Sequence[Type]] = None) -> List[Type]:
         """The types of all values; raises Invalid."""
-        from operations import KINDS
-
         types = list(given) if given is not None else [a.type for a in self.arguments]
         for op in self.ops:
             types += KINDS[op.kind].infer(op, [types[o] for o in op.operands])
@@ -118,8 +60,6 @@ class Program:
 
     def evaluate(self, values: Sequence[Bounded], given: Optional[Sequence[Type]] = None) -> List[Bounded]:
         """All values with error bounds, computed from the arguments."""
-        from operations import KINDS
-
         types = list(given) if given is not None else [a.type for a in self.arguments]
         values = list(values)
         for op in self.ops:
@@ -141,8 +81,6 @@ class Program:
     def result_ranges(self) -> Iterator[Tuple[Op, range]]:
         """Each operation, and the numbers of its results."""
         types = [a.type for a in self.arguments]
-        from operations import KINDS
-
         for op in self.ops:
             results = KINDS[op.kind].infer(op, [types[o] for o in op.operands])
             yield op, range(len(types), len(types) + len(results))

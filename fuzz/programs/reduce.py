@@ -3,7 +3,8 @@
 import time
 from typing import Callable, Iterator, List
 
-from program import Argument, Invalid, Op, Program, Type, expected
+from program import Program, expected
+from values import Argument, Invalid, Op, Type
 from writer import write
 
 

@@ -7,9 +7,9 @@ from typing import List, Sequence
 import numpy as np
 
 from bounded import Bounded
+from execution import COMPILE_SECONDS, Case, Fault, Tools, compare, failed, parse, run
 from floats import STORAGE
 from program import make_data
-from ways import COMPILE_SECONDS, Case, Fault, Tools, compare, failed, parse, run
 from writer import result_types, write
 
 # Messages of --check without a bound; then the results are compared without --check.

@@ -12,7 +12,7 @@ import numpy as np
 import known
 from bounded import Bounded, compare, extremum, select, times
 from floats import FLOATS, Real
-from program import Invalid
+from values import Invalid
 
 BINARY = {"addf": Bounded.__add__, "subf": Bounded.__sub__, "mulf": Bounded.__mul__, "divf": Bounded.__truediv__}
 # By name: the function, and its largest slope between two points.

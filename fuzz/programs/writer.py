@@ -3,7 +3,9 @@
 import math
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from program import Program, Type
+from kinds import KINDS
+from program import Program
+from values import Type
 
 Named = Tuple[str, Type]  # an SSA value and its type
 
@@ -95,8 +97,6 @@ class Writer:
 
     def body(self, program: Program, values: Sequence[Named]) -> List[Named]:
         """Writes the operations of a program on these values; returns the results."""
-        from operations import KINDS
-
         values = list(values)
         for op in program.ops:
             kind = KINDS[op.kind]
