@@ -26,7 +26,7 @@
 #include <unistd.h>
 #include <vector>
 
-using namespace bngrad::ptx;
+using namespace ptx;
 
 static const char kUsage[] =
     R"(usage: ptx-emulator FILE.ptx --kernel=K --grid=X[,Y[,Z]] --block=X[,Y[,Z]]

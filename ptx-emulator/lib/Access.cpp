@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static const char *spaceName(Space space) {
   switch (space) {
@@ -354,4 +354,4 @@ void countRequest(Warp &warp, const Place *places, unsigned count,
   }
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

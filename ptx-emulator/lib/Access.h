@@ -11,7 +11,7 @@
 
 #include "Machine.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// The memory that an address refers to.
 struct Place {
@@ -79,6 +79,6 @@ template <typename Fn> inline void forLanes(uint32_t mask, Fn fn) {
     fn(unsigned(__builtin_ctz(mask)));
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ACCESS_H

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 void AsyncCopies::start() {
   copies.clear();
@@ -173,4 +173,4 @@ bool AsyncCopies::testPhase(Mbarrier &barrier, uint32_t parity,
   return true;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

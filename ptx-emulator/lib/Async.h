@@ -20,7 +20,7 @@
 #include <deque>
 #include <optional>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 class Cluster;
 struct Block;
@@ -125,6 +125,6 @@ private:
   std::unordered_map<uint32_t, CopyQueue> threads, bulk;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ASYNC_H

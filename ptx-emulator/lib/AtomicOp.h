@@ -11,7 +11,7 @@
 
 #include "Types.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 enum class AtomicOp : uint8_t {
   Add,
@@ -42,6 +42,6 @@ uint64_t applyAtomic(const Reduction &reduction, uint64_t old, uint64_t b,
 void reduce(const Reduction &reduction, uint8_t *to, const uint8_t *from,
             uint32_t bytes);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ATOMICOP_H

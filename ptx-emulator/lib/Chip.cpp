@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 unsigned chipNumber(const std::string &name) {
   if (name.compare(0, 3, "sm_") != 0)
@@ -69,4 +69,4 @@ uint64_t Chip::countClusterSlots(uint64_t clusterBlocks,
   return slots;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

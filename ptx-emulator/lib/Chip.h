@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 struct Chip {
   std::string name;
@@ -47,6 +47,6 @@ Chip findChip(const std::string &name);
 /// The number in a name of a chip: 90 for "sm_90a"; 0 if there is none.
 unsigned chipNumber(const std::string &name);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_CHIP_H

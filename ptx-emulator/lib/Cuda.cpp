@@ -12,7 +12,7 @@
 
 #include <cstring>
 
-using namespace bngrad::ptx;
+using namespace ptx;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <unordered_set>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 const DecodeTable &decodeTable() {
   // Never destroyed, as threads may launch while the process ends.
@@ -481,4 +481,4 @@ bool Decoder::decode(const Function &kernel) {
   return true;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

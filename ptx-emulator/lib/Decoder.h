@@ -13,7 +13,7 @@
 
 #include <unordered_map>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// The entity that a name in a function refers to.
 struct Symbol {
@@ -181,6 +181,6 @@ bool decodeStoreAsync(Decoder &decoder, Inst &inst);
 void executeBranch(Warp &warp, const Inst &inst, uint32_t mask);
 void executeTableBranch(Warp &warp, const Inst &inst, uint32_t mask);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_DECODER_H

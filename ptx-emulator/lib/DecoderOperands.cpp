@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 const SyntaxOperand &Decoder::operand(unsigned i) const {
   static const SyntaxOperand &none = *new SyntaxOperand;
@@ -331,4 +331,4 @@ unsigned Decoder::registerBytes(const SyntaxOperand &operand,
                                                     : otherwise;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -22,7 +22,7 @@
 #include <numeric>
 #include <optional>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 Device &Device::get() {
   // Never destroyed: modules are unloaded in destructors of the program.
@@ -362,4 +362,4 @@ std::string Device::fill(void *to, uint32_t value, unsigned width,
   return "";
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

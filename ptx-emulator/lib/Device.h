@@ -20,7 +20,7 @@
 #include <optional>
 #include <set>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 struct LaunchConfig;
 
@@ -107,6 +107,6 @@ private:
   std::map<void *, Stream> streams;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_DEVICE_H

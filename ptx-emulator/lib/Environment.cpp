@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static std::string mismatch(const char *variable, const char *expected,
                             const std::string &value) {
@@ -137,4 +137,4 @@ std::string writeTraffic(const std::string &line) {
                          path);
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 // Empty variables count as unset. The functions return an error message, empty
 // on success.
@@ -53,6 +53,6 @@ std::string readReplacement(std::string &text);
 /// PTX_EMULATOR_TRAFFIC: appends `line` to the file, if the variable is set.
 std::string writeTraffic(const std::string &line);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ENVIRONMENT_H

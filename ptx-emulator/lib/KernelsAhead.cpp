@@ -8,7 +8,7 @@
 
 #include "KernelsAhead.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 void KernelsAhead::add(const DeviceMemory &memory, uint64_t launch,
                        const std::string &kernel) {
@@ -46,4 +46,4 @@ KernelsAhead::Access KernelsAhead::find(const Region &region, uint64_t offset,
   return {};
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

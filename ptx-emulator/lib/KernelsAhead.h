@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// The bytes of global memory accessed by those kernels of a stream that may
 /// still run when the next kernel starts (programmatic dependent launch). In
@@ -44,6 +44,6 @@ private:
   std::map<std::string, std::map<uint64_t, Bytes>> kernels;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_KERNELSAHEAD_H

@@ -14,7 +14,7 @@
 #include <cctype>
 #include <cstdlib>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static bool startsWord(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' ||
@@ -172,4 +172,4 @@ std::vector<Token> tokenize(std::string_view text) {
   return tokens;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

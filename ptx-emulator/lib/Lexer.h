@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 struct Token {
   enum Kind {
@@ -43,6 +43,6 @@ std::string quote(std::string_view text);
 /// Splits `text`, which must outlive the tokens; the last token is End.
 std::vector<Token> tokenize(std::string_view text);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_LEXER_H

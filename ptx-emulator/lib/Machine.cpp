@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Instructions of a warp before the next warp runs.
 static constexpr unsigned kQuantum = 4096;
@@ -501,4 +501,4 @@ bool Launch::run() {
   return !failed();
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

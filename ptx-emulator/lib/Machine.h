@@ -18,7 +18,7 @@
 
 #include <optional>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 class Launch;
 
@@ -296,6 +296,6 @@ private:
   std::unordered_map<uint64_t, std::unique_ptr<SyncLog>> logs;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_MACHINE_H

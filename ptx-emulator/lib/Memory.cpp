@@ -14,7 +14,7 @@
 #include <cstring>
 #include <memory>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Alignment of buffers, as of the driver, and the smallest distance between
 /// them.
@@ -183,4 +183,4 @@ std::string DeviceMemory::describe(uint64_t address) const {
              : "which is in no buffer";
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 // Addresses. Device addresses are not valid host pointers, so the host faults
 // if it dereferences one. A shared address has 32 bits: the offset in the
@@ -113,6 +113,6 @@ private:
 
 std::string hex(uint64_t value);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_MEMORY_H

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 enum class Space : uint8_t {
   Register,
@@ -131,6 +131,6 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_MODULE_H

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 bool Party::sees(const Party &other) const {
   Scope needed = cluster != other.cluster ? Scope::Device
@@ -271,4 +271,4 @@ bool Order::isFenced(uint32_t id, uint32_t clock, uint32_t actor,
   return known && knows(*known, id, clock, &space);
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 class SyncLog;
 
@@ -218,6 +218,6 @@ private:
   std::vector<Fences> fences;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ORDER_H

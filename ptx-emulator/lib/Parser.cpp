@@ -17,7 +17,7 @@
 
 #include <cstdlib>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 std::string Instruction::fullName() const {
   std::string result;
@@ -555,4 +555,4 @@ bool parseModule(std::string_view text, Module &module, std::string &error) {
   return false;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

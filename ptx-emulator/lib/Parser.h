@@ -11,12 +11,12 @@
 
 #include "Module.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Parses a whole module. On failure, returns false and sets `error`, which
 /// names the line.
 bool parseModule(std::string_view text, Module &module, std::string &error);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_PARSER_H

@@ -17,7 +17,7 @@
 #include <memory>
 #include <set>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 class Warp;
 struct Inst;
@@ -165,6 +165,6 @@ struct Program {
   mutable std::set<uint32_t> warnedLines;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_PROGRAM_H

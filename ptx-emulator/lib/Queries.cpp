@@ -8,7 +8,7 @@
 
 #include "Status.h"
 
-using namespace bngrad::ptx;
+using namespace ptx;
 
 void ptxEmulatorGetKernel(void *function, ptxEmulatorKernel_t *kernel) {
   *kernel = {};

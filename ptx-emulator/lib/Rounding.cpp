@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Whether rounding increases the magnitude by one unit; `dropped` are the lost
 /// bits, `half` is half a unit of them.
@@ -148,4 +148,4 @@ double fromInteger(int64_t value) {
   return value < 0 ? -fromUnsigned(-uint64_t(value)) : fromUnsigned(value);
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -19,7 +19,7 @@
 
 #include <cfenv>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 enum class Round : uint8_t { NearestEven, NearestAway, Zero, Down, Up };
 
@@ -83,6 +83,6 @@ public:
   RoundingScope &operator=(const RoundingScope &) = delete;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_ROUNDING_H

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 void Shadow::resize(uint64_t bytes) {
   pages.clear();
@@ -173,4 +173,4 @@ bool Shadow::isFenced(uint64_t offset, uint32_t bytes, const Actor &actor,
   });
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

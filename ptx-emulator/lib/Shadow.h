@@ -11,7 +11,7 @@
 
 #include "Order.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// The actor of the current access.
 struct Actor {
@@ -90,6 +90,6 @@ private:
   uint64_t epoch = 1;
 };
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_SHADOW_H

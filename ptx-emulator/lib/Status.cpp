@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-using namespace bngrad::ptx;
+using namespace ptx;
 
 namespace {
 struct ErrorSink {
@@ -27,9 +27,9 @@ static ErrorSink errorSink;
 /// The handler of this thread; none to use the handler of the process.
 static thread_local ErrorSink threadSink;
 
-bool bngrad::ptx::hasError() { return status != 0; }
+bool ptx::hasError() { return status != 0; }
 
-void bngrad::ptx::fail(int32_t code, const char *line) {
+void ptx::fail(int32_t code, const char *line) {
   if (hasError())
     return;
   status = code;

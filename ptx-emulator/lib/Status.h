@@ -19,7 +19,7 @@
 
 #include <new>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Whether the calling thread has an error that was not taken yet.
 bool hasError();
@@ -47,6 +47,6 @@ template <typename Fn> void withDevice(Fn fn, bool releases = false) {
   }
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_STATUS_H

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Unit of fetches from global memory.
 static constexpr uint64_t kSectorBytes = 32;
@@ -90,4 +90,4 @@ unsigned bankConflicts(const uint64_t *addresses, unsigned count,
   return conflicts;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

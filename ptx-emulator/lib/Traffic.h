@@ -13,7 +13,7 @@
 
 #include <unordered_map>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Traffic of a launch to one buffer.
 struct BufferTraffic {
@@ -54,6 +54,6 @@ private:
 unsigned bankConflicts(const uint64_t *addresses, unsigned count,
                        uint32_t bytes);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_TRAFFIC_H

@@ -8,7 +8,7 @@
 
 #include "Types.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 
@@ -65,4 +65,4 @@ Dim3 delinearize(uint64_t index, Dim3 extents) {
   return result;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

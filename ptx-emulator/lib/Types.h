@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 enum class Type : uint8_t {
   None,
@@ -81,6 +81,6 @@ template <typename T> uint64_t toBits(T value) {
   return bits;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_TYPES_H

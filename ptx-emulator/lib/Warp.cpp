@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static std::string coordinates(Dim3 at) {
   return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," +
@@ -533,4 +533,4 @@ void Warp::run(unsigned quantum) {
   }
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -16,7 +16,7 @@
 
 #include "Lanes.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 bool decodeIntegerAdd(Decoder &decoder, Inst &inst);
 bool decodeIntegerSub(Decoder &decoder, Inst &inst);
@@ -35,6 +35,6 @@ bool decodeHalf(Decoder &decoder, Inst &inst, FloatOp op);
 /// ex2 and tanh of the same types.
 bool decodeHalfFunction(Decoder &decoder, Inst &inst, bool isTanh);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_INSTRUCTIONS_ARITHMETIC_H

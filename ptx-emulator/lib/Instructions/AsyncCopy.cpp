@@ -9,7 +9,7 @@
 #include "MbarrierAccess.h"
 #include "MemoryModifiers.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 /// A copy that a thread begins.
@@ -536,4 +536,4 @@ void addAsyncCopyInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

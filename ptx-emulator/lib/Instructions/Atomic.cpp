@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 template <typename T> static T integerResult(AtomicOp op, T old, T b, T c) {
   switch (op) {
@@ -206,4 +206,4 @@ void addAtomicInstructions(DecodeTable &table) {
   table["red"] = [](Decoder &d, Inst &i) { return decodeAtomic(d, i, false); };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

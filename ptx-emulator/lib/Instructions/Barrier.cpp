@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 //===----------------------------------------------------------------------===//
 // bar.warp.sync
@@ -214,4 +214,4 @@ void addBarrierInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

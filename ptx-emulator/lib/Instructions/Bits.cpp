@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 
@@ -419,4 +419,4 @@ void addBitInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// Whether all lanes of the member masks, which are in `members`, are at this
 /// instruction or have exited. Otherwise suspends the lanes.
@@ -325,4 +325,4 @@ void addCollectiveInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

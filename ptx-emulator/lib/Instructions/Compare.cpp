@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 
@@ -259,4 +259,4 @@ void addCompareInstructions(DecodeTable &table) {
   table["set"] = decodeSet;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -8,7 +8,7 @@
 
 #include "MemoryModifiers.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 void executeBranch(Warp &warp, const Inst &inst, uint32_t mask) {
   warp.branch(mask, inst.target);
@@ -160,4 +160,4 @@ void addControlInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

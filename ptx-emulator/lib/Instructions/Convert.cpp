@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static FloatFormat formatOf(Type type) {
   switch (type) {
@@ -290,4 +290,4 @@ void addConvertInstructions(DecodeTable &table) {
   table["cvt"] = decodeConvert;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

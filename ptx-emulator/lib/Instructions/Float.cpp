@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 
@@ -463,4 +463,4 @@ void addFloatInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

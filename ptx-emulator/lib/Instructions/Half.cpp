@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static bool isPair(Type type) {
   return type == Type::F16x2 || type == Type::BF16x2;
@@ -157,4 +157,4 @@ bool decodeHalfFunction(Decoder &decoder, Inst &inst, bool isTanh) {
   return decodePlain(decoder, inst, 1);
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 namespace {
 
@@ -399,4 +399,4 @@ void addIntegerInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

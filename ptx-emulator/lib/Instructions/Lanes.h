@@ -12,7 +12,7 @@
 #include "../Access.h"
 #include "../Decoder.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// A bit for each of the `bytes` low bytes of a register.
 inline uint8_t lowBytes(unsigned bytes) { return (1u << bytes) - 1; }
@@ -149,6 +149,6 @@ inline bool decodePlain(Decoder &decoder, Inst &inst, unsigned numSources) {
   return true;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_INSTRUCTIONS_LANES_H

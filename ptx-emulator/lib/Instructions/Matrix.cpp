@@ -14,7 +14,7 @@
 
 #include "MemoryModifiers.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 static constexpr unsigned kRows = 8;
 static constexpr unsigned kRowBytes = 16;
@@ -103,4 +103,4 @@ void addMatrixInstructions(DecodeTable &table) {
   table["ldmatrix"] = decodeLoadMatrix;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace bngrad::ptx {
+namespace ptx {
 
 bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
                   MbarrierPlace &result) {
@@ -335,4 +335,4 @@ void addMbarrierInstructions(DecodeTable &table) {
   table["mbarrier"] = decodeMbarrier;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

@@ -11,7 +11,7 @@
 
 #include "Lanes.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 /// The largest counts of arrivals and of bytes.
 inline constexpr uint32_t kMostMbarrierCount = (1u << 20) - 1;
@@ -26,6 +26,6 @@ struct MbarrierPlace {
 bool findMbarrier(Warp &warp, unsigned lane, Space space, uint64_t address,
                   MbarrierPlace &result);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_INSTRUCTIONS_MBARRIERACCESS_H

@@ -8,7 +8,7 @@
 
 #include "MemoryModifiers.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 bool takeMemorySpace(Decoder &decoder, Space &space) {
   static constexpr Space kSpaces[] = {
@@ -328,4 +328,4 @@ void addMemoryInstructions(DecodeTable &table) {
   table["applypriority"] = decodePrefetch;
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx

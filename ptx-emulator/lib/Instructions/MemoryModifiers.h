@@ -11,7 +11,7 @@
 
 #include "Lanes.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 bool takeMemorySpace(Decoder &decoder, Space &space);
 
@@ -31,6 +31,6 @@ void acquireAfter(Warp &warp, const Inst &inst, unsigned lane,
 void releaseBefore(Warp &warp, const Inst &inst, unsigned lane,
                    const Place &place);
 
-} // namespace bngrad::ptx
+} // namespace ptx
 
 #endif // PTX_EMULATOR_LIB_INSTRUCTIONS_MEMORYMODIFIERS_H

@@ -8,7 +8,7 @@
 
 #include "Lanes.h"
 
-namespace bngrad::ptx {
+namespace ptx {
 
 // Copies propagate the set of uninitialised bytes.
 
@@ -358,4 +358,4 @@ void addMoveInstructions(DecodeTable &table) {
   };
 }
 
-} // namespace bngrad::ptx
+} // namespace ptx
