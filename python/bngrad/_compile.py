@@ -194,8 +194,8 @@ class Program:
     def ir(self, stage: str) -> str:
         """Returns the program after a stage, as text.
 
-        stage: import, decompose, fuse, group, bufferize, apply or lower, the stages
-               of docs/architecture.md; llvm: LLVM IR, optimized; assembly; for the
+        stage: import, partition, decompose, fuse, group, bufferize, apply or lower,
+               the stages of docs/architecture.md; llvm: LLVM IR, optimized; assembly; for the
                target "cuda", ptx: the kernels, if they are of one group and chip.
 
         Errors: CompileError: an unknown stage, or one that the program does not have.

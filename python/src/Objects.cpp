@@ -92,6 +92,17 @@ static std::vector<Library> &getLibraries() {
   return *libraries;
 }
 
+/// Whether an object has an attribute; an exception other than AttributeError,
+/// such as KeyboardInterrupt, goes on.
+static bool hasAttribute(nb::handle object, const char *name) {
+  PyObject *value = PyObject_GetAttrString(object.ptr(), name);
+  if (!value && !PyErr_ExceptionMatches(PyExc_AttributeError))
+    throw nb::python_error();
+  PyErr_Clear();
+  Py_XDECREF(value);
+  return value;
+}
+
 static Library findLibrary(nb::handle object) {
   std::vector<Library> &libraries = getLibraries();
   nb::handle type = object.type();
@@ -108,7 +119,7 @@ static Library findLibrary(nb::handle object) {
                 known.end());
   });
   Library library = {type, nb::weakref(type, forget), findKind(type),
-                     nb::hasattr(type, "__dlpack__"), findExchangeApi(type)};
+                     hasAttribute(type, "__dlpack__"), findExchangeApi(type)};
   libraries.push_back(library);
   return library;
 }
@@ -315,7 +326,7 @@ nb::object Result::take() {
     break;
   }
   nb::object tensor = makeTensor<nb::array_api>(*array, object);
-  if (nb::hasattr(like, "__array_namespace__"))
+  if (hasAttribute(like, "__array_namespace__"))
     return like.attr("__array_namespace__")().attr("from_dlpack")(tensor);
   return tensor;
 }

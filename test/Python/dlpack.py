@@ -125,6 +125,16 @@ def test_errors_of_the_library():
         def __dlpack__(self, **options):
             raise KeyboardInterrupt
 
+    class Meta(type):
+
+        def __getattr__(cls, name):
+            raise KeyboardInterrupt
+
+    class Interrupted(metaclass=Meta):
+        pass
+
+    with pytest.raises(KeyboardInterrupt):
+        bngrad.batch_norm_backward(Interrupted(), Interrupted(), Interrupted(), variance=Interrupted())
     with pytest.raises(KeyboardInterrupt):
         call(Broken())
 

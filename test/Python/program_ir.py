@@ -32,6 +32,7 @@ def program():
 
 @pytest.mark.parametrize("stage, present, absent", [
     ("import", ["bngrad.batch_norm_backward"], ["linalg.generic"]),
+    ("partition", ["bngrad.batch_norm_backward"], ["linalg.generic"]),
     ("decompose", ["linalg.generic", "tensor<4x8x16xf32>"], ["bngrad.batch_norm_backward"]),
     ("fuse", ["linalg.generic"], ["scf.execute_region"]),
     ("group", ["scf.execute_region", "#bngrad.schedule<"], ["memref"]),
@@ -51,7 +52,7 @@ def test_stages(program, stage, present, absent):
 def test_stages_are_those_of_the_tool(program, tmp_path):
     """With the options by which a program is compiled."""
     (tmp_path / "gradient.mlir").write_text(GRADIENT)
-    for stage in ("import", "decompose", "fuse", "group", "bufferize", "apply"):
+    for stage in ("import", "partition", "decompose", "fuse", "group", "bufferize", "apply"):
         expected = subprocess.run(
             [TOOLS / "bngrad-opt", tmp_path / "gradient.mlir", f"--bngrad-cpu-pipeline=threads=-1 stop-after={stage}"],
             check=True, capture_output=True, text=True).stdout
@@ -68,7 +69,7 @@ def test_schedule(program):
 
 def test_unknown_stages(program):
     for stage, text in [("ptx", "expected target to be cuda for ptx, got cpu"),
-                        ("loops", "expected stage to be import, decompose, .*, assembly or ptx, got 'loops'")]:
+                        ("loops", "expected stage to be import, partition, decompose, .*, assembly or ptx, got 'loops'")]:
         with pytest.raises(bngrad.CompileError, match=text):
             program.ir(stage)
     with pytest.raises(bngrad.DtypeError, match="stage: expected str, got int"):

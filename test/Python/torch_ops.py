@@ -275,6 +275,55 @@ def test_compile(dynamic):
         assert torch.equal(result, expected)
 
 
+def halves():
+    """Functions of input, with the ops beside a factor, for each op."""
+    grad_output, _, mean, variance, scale, mask = (tensor.detach() for tensor in operands())
+    sums = reduce(grad_output, operands()[1].detach(), mean)
+    return {
+        "backward": lambda x: backward(grad_output, x, mean, scale=scale, variance=variance, epsilon=1e-2, mask=mask)[0] * x,
+        "reduce": lambda x: reduce(grad_output, x, mean, mask=mask) * x.sum(),
+        "elemt": lambda x: elemt(grad_output, x, mean, sums, torch.tensor(40), scale=scale, inv_std=variance) * x,
+    }
+
+
+@pytest.mark.parametrize("name", ["backward", "reduce", "elemt"])
+def test_forward_mode_in_graphs(name):
+    """Graphs have the same tangents, and results with tangents may be results of the graph."""
+    function, x = halves()[name], operands()[1].detach()
+    tangent = torch.cos(x)
+
+    def dual(x, tangent):
+        with torch.autograd.forward_ad.dual_level():
+            return tuple(torch.autograd.forward_ad.unpack_dual(function(torch.autograd.forward_ad.make_dual(x, tangent))))
+
+    class Module(torch.nn.Module):
+
+        def forward(self, x, tangent):
+            return torch.func.jvp(function, (x,), (tangent,))
+
+    expected = Module()(x, tangent)
+    assert float(expected[1].abs().max()) > 1e-3
+    few = x[:2, :, :1, :1]
+    for backend in ("eager", "aot_eager"):
+        torch._dynamo.reset()
+        for along in (Module(), dual):
+            torch.testing.assert_close(tuple(torch.compile(along, backend=backend)(x, tangent)), expected)
+    torch.testing.assert_close(tuple(torch.export.export(Module(), (x, tangent), strict=False).module()(x, tangent)), expected)
+    if name == "reduce":  # the others have operands of another shape
+        other = lambda x: reduce(x, x, x.mean((0, 2, 3)))
+        torch.testing.assert_close(torch.compile(torch.func.jacfwd(other), backend="eager")(few),
+                                   torch.func.jacfwd(other)(few))
+
+
+def test_forward_mode_on_meta():
+    data = [tensor.detach().to("meta") for tensor in operands()[:4]]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(data[0], torch.empty_like(data[0]))
+        for result in backward(dual, data[1], data[2], variance=data[3]):
+            tangent = torch.autograd.forward_ad.unpack_dual(result).tangent
+            assert tangent.device.type == "meta" and tangent.shape == result.shape
+
+
 def test_export():
     grad_output, input, mean, variance, _, _ = (tensor.detach() for tensor in operands(torch.float32))
 
@@ -354,6 +403,12 @@ def test_errors():
     for call, message in cases:
         with pytest.raises(RuntimeError, match=message):
             call()
+    # In forward mode as well.
+    with torch.autograd.forward_ad.dual_level():
+        g, x, m = (torch.autograd.forward_ad.make_dual(value, value.cos()) for value in (g, x, m))
+        for call, message in cases:
+            with pytest.raises(RuntimeError, match=message):
+                call()
 
 
 @pytest.mark.parametrize("name", ["grad_output", "input", "mean", "inv_std", "mask"])

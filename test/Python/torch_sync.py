@@ -3,11 +3,13 @@
 """SyncBatchNorm in processes of gloo, compared with one process."""
 
 import copy
+import gc
 import os
 import pickle
 import sys
 import time
 import types
+import weakref
 
 import pytest
 import torch
@@ -519,6 +521,18 @@ def test_a_metaclass_that_hides_attributes():
     module = Hidden(3)
     result = convert_sync_batchnorm(nn.Sequential(module))[0]
     assert isinstance(result, SyncBatchNorm) and result.momentum == 0.1 and result.weight is module.weight
+
+
+def test_conversion_keeps_no_class_alive():
+    def convert():
+        kind = type("Local", (nn.BatchNorm1d,), {"extra_repr": lambda self: ""})
+        first, second = (convert_sync_batchnorm(kind(2)) for _ in range(2))
+        assert type(first) is type(second) and isinstance(first, kind)
+        return weakref.ref(kind)
+
+    classes = [convert() for _ in range(3)]
+    gc.collect()
+    assert [each() for each in classes] == [None] * 3
 
 
 def test_an_object_that_hides_its_attributes():

@@ -388,6 +388,26 @@ def pickling(rank, size):
 
 
 @row
+def state_of_older_versions(rank, size):
+    """`__setstate__` of a module that was pickled whole, before it had all of today's attributes."""
+    ours, theirs = make_both(3)
+    restored = []
+    for module in (ours, theirs):
+        state = dict(vars(module))
+        for name in ("process_group", "_non_persistent_buffers_set", "_is_full_backward_hook", "_forward_pre_hooks",
+                     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+                     "_load_state_dict_post_hooks", "_backward_pre_hooks", "_forward_hooks_with_kwargs",
+                     "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs"):
+            state.pop(name, None)
+        older = type(module).__new__(type(module))
+        older.__setstate__(state)
+        assert list(older.state_dict()) == list(module.state_dict())
+        older.process_group = None
+        restored.append(older)
+    compare(rank, size, *restored)
+
+
+@row
 def moves(rank, size):
     ours, theirs = make_both(3)
     for move in (lambda module: module.float(), lambda module: module.to(torch.float64),
@@ -592,6 +612,17 @@ def torch_compile(rank, size):
     for one, other in zip(train(compiled, *parts), expected):
         close(one, other.split(SIZES[size])[rank])
     check_state(ours, theirs, size)
+
+
+@row
+def torch_fx(rank, size):
+    """One node of the graph, as PyTorch's classes are."""
+    ours, theirs = make_both(3)
+    traced = torch.fx.symbolic_trace(nn.Sequential(ours, nn.ReLU()))
+    other = torch.fx.symbolic_trace(nn.Sequential(theirs, nn.ReLU()))
+    assert [(node.op, node.target) for node in traced.graph.nodes] == [
+        (node.op, node.target) for node in other.graph.nodes]
+    compare(rank, size, traced, other)
 
 
 # Programs -----------------------------------------------------------------------------------------------------------

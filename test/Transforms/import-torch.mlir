@@ -167,3 +167,35 @@ func.func @literal_reserve_space(%x: tensor<8x4xf32>, %dy: tensor<8x4xf32>, %mea
       -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
   return %0#0 : tensor<8x4xf32>
 }
+
+// -----
+
+// What graphs with dynamic sizes and without gradients of some inputs have as well.
+
+// CHECK-LABEL: func.func @annotations(
+// CHECK-NOT: "torch.
+// CHECK: %[[NONE:.+]] = "torch.constant.none"
+// CHECK-NOT: "torch.
+// CHECK: return %{{.+}}, %[[NONE]], %{{.+}} : !torch.vtensor<[?,4],f32>, !torch.none, !torch.vtensor<[4],f32>
+
+// BUILTIN-LABEL: func.func @annotations(
+// BUILTIN-SAME: -> (tensor<?x4xf32>, tensor<4xf32>)
+// BUILTIN-NOT: "torch.
+// BUILTIN: return %{{.+}}, %{{.+}} : tensor<?x4xf32>, tensor<4xf32>
+func.func @annotations(%reserve: !torch.vtensor<*,ui8>, %x: !torch.vtensor<[?,4],f32>, %dy: !torch.vtensor<[?,4],f32>,
+                       %mean: !torch.vtensor<[4],f32>, %invstd: !torch.vtensor<[4],f32>)
+    -> (!torch.vtensor<[?,4],f32>, !torch.none, !torch.vtensor<[4],f32>) {
+  %s0 = "torch.symbolic_int"() <{max_val = 100 : i64, min_val = 2 : i64, symbol_name = "s0"}> : () -> !torch.int
+  "torch.bind_symbolic_shape"(%x, %s0) <{shape_expressions = affine_map<()[s0] -> (s0, 4)>}>
+      : (!torch.vtensor<[?,4],f32>, !torch.int) -> ()
+  %detached = "torch.aten.detach"(%reserve) : (!torch.vtensor<*,ui8>) -> !torch.vtensor<*,ui8>
+  %known = "torch.tensor_static_info_cast"(%detached) : (!torch.vtensor<*,ui8>) -> !torch.vtensor<[4],ui8>
+  %literal = "torch.tensor.literal"() <{value = dense<> : tensor<0xui8>}> : () -> !torch.tensor<[0],ui8>
+  %none = "torch.constant.none"() : () -> !torch.none
+  %eps = "torch.constant.float"() <{value = 1.0e-5 : f64}> : () -> !torch.float
+  %0:3 = "torch.operator"(%x, %dy, %none, %none, %none, %mean, %invstd, %eps, %known)
+      <{name = "torch.aten.cudnn_batch_norm_backward"}>
+      : (!torch.vtensor<[?,4],f32>, !torch.vtensor<[?,4],f32>, !torch.none, !torch.none, !torch.none, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>, !torch.float, !torch.vtensor<[4],ui8>)
+      -> (!torch.vtensor<[?,4],f32>, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>)
+  return %0#0, %none, %0#2 : !torch.vtensor<[?,4],f32>, !torch.none, !torch.vtensor<[4],f32>
+}

@@ -32,6 +32,14 @@ enum class Stage {
   Lower
 };
 
+/// The names of the stages in `stop-after`, in order.
+inline constexpr StringLiteral kStageNames[] = {
+    "import", "partition", "decompose", "fuse",
+    "group",  "bufferize", "apply",     "lower"};
+
+/// The stage with a name, if there is one.
+std::optional<Stage> findStage(StringRef name);
+
 /// How a module is compiled for the CPU. If `schedule` is empty, one is chosen
 /// for `target`.
 struct CpuOptions {

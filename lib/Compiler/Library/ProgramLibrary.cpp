@@ -209,25 +209,14 @@ static std::string listSchedules(ModuleOp module) {
   return text;
 }
 
-/// The kind of output that `form` names.
+/// The kind of output that `form` names. The stage lower ends with the module
+/// that an object is made from.
 static std::optional<OutputKind> getKind(StringRef form) {
   return llvm::StringSwitch<std::optional<OutputKind>>(form)
       .Case("lower", OutputKind::MLIR)
       .Case("llvm", OutputKind::LLVMIR)
       .Case("assembly", OutputKind::Assembly)
       .Case("ptx", OutputKind::PTX)
-      .Default(std::nullopt);
-}
-
-/// The stage after which the IR is printed.
-static std::optional<Stage> getStage(StringRef form) {
-  return llvm::StringSwitch<std::optional<Stage>>(form)
-      .Case("import", Stage::Import)
-      .Case("decompose", Stage::Decompose)
-      .Case("fuse", Stage::Fuse)
-      .Cases({"group", "schedules"}, Stage::Group)
-      .Case("bufferize", Stage::Bufferize)
-      .Case("apply", Stage::Apply)
       .Default(std::nullopt);
 }
 
@@ -245,12 +234,12 @@ static FailureOr<std::string> print(const bngradProgramRequest_t &request,
                             Twine(request.chips) + "'");
   if (kind)
     return compile(module, *options, *kind);
-  std::optional<Stage> stage = getStage(form);
+  std::optional<Stage> stage =
+      form == "schedules" ? Stage::Group : findStage(form);
   if (!stage)
-    return source.emitError(
-        "expected stage to be import, decompose, fuse, group, bufferize, "
-        "apply, lower, llvm, assembly or ptx, got '" +
-        form + "'");
+    return source.emitError("expected stage to be " +
+                            llvm::join(ArrayRef(kStageNames), ", ") +
+                            ", llvm, assembly or ptx, got '" + form + "'");
   if (failed(runStages(module, *options, *stage)))
     return failure();
   if (form == "schedules")

@@ -23,23 +23,26 @@ StopAfterOption::StopAfterOption(::mlir::detail::PassOptions &parent,
                                  Stage last, StringRef apply, StringRef lower)
     : EnumOption(parent, "stop-after", llvm::cl::desc("Last stage to run"),
                  llvm::cl::init(last)) {
-  struct Value {
-    Stage stage;
-    StringRef name, text;
-  };
-  const Value values[] = {
-      {Stage::Import, "import", "other dialects to bngrad"},
-      {Stage::Partition, "partition",
-       "sharded functions to those of a process"},
-      {Stage::Decompose, "decompose", "bngrad to linalg"},
-      {Stage::Fuse, "fuse", "element-wise fusion"},
-      {Stage::Group, "group", "groups and their schedules"},
-      {Stage::Bufferize, "bufferize", "buffers; results become out-parameters"},
-      {Stage::Apply, "apply", apply},
-      {Stage::Lower, "lower", lower}};
-  for (const Value &value : values)
-    if (value.stage <= last)
-      getParser().addLiteralOption(value.name, value.stage, value.text);
+  const StringRef texts[] = {"other dialects to bngrad",
+                             "sharded functions to those of a process",
+                             "bngrad to linalg",
+                             "element-wise fusion",
+                             "groups and their schedules",
+                             "buffers; results become out-parameters",
+                             apply,
+                             lower};
+  for (Stage stage : llvm::enum_seq_inclusive(
+           Stage::Import, last, llvm::force_iteration_on_noniterable_enum)) {
+    auto i = static_cast<size_t>(stage);
+    getParser().addLiteralOption(kStageNames[i], stage, texts[i]);
+  }
+}
+
+std::optional<Stage> mlir::bngrad::findStage(StringRef name) {
+  const StringLiteral *found = llvm::find(kStageNames, name);
+  if (found == std::end(kStageNames))
+    return std::nullopt;
+  return static_cast<Stage>(found - std::begin(kStageNames));
 }
 
 /// The order of the stages; `group`, `apply` and `lower` are those of a target.

@@ -150,8 +150,9 @@ std::optional<LogicalResult> importOnnxOp(OpBuilder &b, Operation *op,
 std::optional<LogicalResult> importTorchOp(OpBuilder &b, Operation *op,
                                            TorchCasts casts);
 
-/// Erases unused constants, lists and literals of torch in `root`, whether
-/// imported gradients or PyTorch's graphs left them.
+/// Erases what torch has in `root` beside ops that compute: descriptions of
+/// symbolic shapes, and unused constants, lists and literals, whether imported
+/// ops or PyTorch's graphs left them.
 void eraseDeadTorchValues(Operation *root);
 
 } // namespace mlir::bngrad

@@ -294,16 +294,27 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
 /// Whether `op` only creates its results, so that it can be erased if they are
 /// unused. Ops of torch may be unregistered and lack an interface to ask.
 static bool makesValues(Operation *op) {
+  static constexpr StringLiteral kNames[] = {
+      "torch.aten.detach",           "torch.derefine",
+      "torch.prim.ListConstruct",    "torch.symbolic_int",
+      "torch.tensor.literal",        "torch.tensor_static_info_cast",
+      "torch.vtensor.literal"};
   StringRef name = op->getName().getStringRef();
-  return name == "torch.prim.ListConstruct" || name == "torch.derefine" ||
-         name == "torch.vtensor.literal" || name.starts_with("torch.constant.");
+  return llvm::is_contained(kNames, name) ||
+         name.starts_with("torch.constant.");
+}
+
+/// Whether `op` only relates sizes to the symbols of a PyTorch graph. All sizes
+/// are checked when a function is called.
+static bool describesSizes(Operation *op) {
+  return op->getName().getStringRef() == "torch.bind_symbolic_shape";
 }
 
 void mlir::bngrad::eraseDeadTorchValues(Operation *root) {
   // Users come before their operands.
   SmallVector<Operation *> ops;
   root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (makesValues(op))
+    if (makesValues(op) || describesSizes(op))
       ops.push_back(op);
   });
   for (Operation *op : ops)

@@ -37,6 +37,22 @@ static BitVector findForeignArguments(func::FuncOp function, Operation *root) {
   return found;
 }
 
+/// The results of `function` that are always None, such as the gradients of
+/// inputs that need none. Nothing calls the function.
+static BitVector findResultsOfNone(func::FuncOp function, Operation *root) {
+  BitVector found(function.getNumResults());
+  if (function.isExternal() || !function.getBody().hasOneBlock() ||
+      !SymbolTable::symbolKnownUseEmpty(function, root))
+    return found;
+  Operation *end = function.front().getTerminator();
+  for (OpOperand &operand : end->getOpOperands()) {
+    Operation *value = operand.get().getDefiningOp();
+    if (value && value->getName().getStringRef() == "torch.constant.none")
+      found.set(operand.getOperandNumber());
+  }
+  return found;
+}
+
 /// Whether `op` may take builtin tensors instead of vtensors. A vtensor without
 /// a builtin tensor type, such as one of unknown rank, remains.
 static bool isConvertible(Operation *op) {
@@ -107,6 +123,7 @@ struct BNGradTorchToBuiltinPass
     module.walk([&](Operation *op) {
       if (auto function = dyn_cast<func::FuncOp>(op)) {
         omitForeignArguments(function);
+        omitResultsOfNone(function);
         convertFunction(function);
       }
       if (isa<func::CallOp, func::ReturnOp>(op))
@@ -128,6 +145,23 @@ private:
           << "omitted argument " << i << ", which has no use and whose type "
           << function.getArgument(i).getType() << " has no builtin one";
     (void)function.eraseArguments(omitted);
+  }
+
+  void omitResultsOfNone(func::FuncOp function) {
+    BitVector omitted = findResultsOfNone(function, getOperation());
+    if (omitted.none())
+      return;
+    Operation *end = function.front().getTerminator();
+    SetVector<Operation *> nones;
+    for (unsigned i : omitted.set_bits()) {
+      function.emitWarning() << "omitted result " << i << ", which is None";
+      nones.insert(end->getOperand(i).getDefiningOp());
+    }
+    end->eraseOperands(omitted);
+    (void)function.eraseResults(omitted);
+    for (Operation *none : nones)
+      if (none->use_empty())
+        none->erase();
   }
 
   static void convertFunction(func::FuncOp function) {

@@ -118,10 +118,16 @@ def _accumulator(*tensors: Tensor | None) -> torch.dtype:
     return torch.float64 if is_f64 else torch.float32
 
 
+def _unpack(value):
+    """A primal and its tangent, which may be None. The level is always 0: in
+    graphs of torch.compile, Python does not know the one that it has entered."""
+    if not isinstance(value, Tensor):
+        return value, None
+    return forward_ad.unpack_dual(value, level=0)
+
+
 def _has_tangent(values: Sequence) -> bool:
-    return any(isinstance(value, Tensor)
-               and forward_ad.unpack_dual(value).tangent is not None
-               for value in values)
+    return any(_unpack(value)[1] is not None for value in values)
 
 
 class _Channels:
@@ -358,18 +364,26 @@ _library = torch.library.Library("bngrad", "FRAGMENT")
 def _register(name: str, setup, differentiate, formula) -> None:
     torch.library.register_autograd("bngrad::" + name, differentiate,
                                     setup_context=setup)
-    reverse = torch.library.get_kernel("bngrad::" + name, "AutogradCPU")
     schema = getattr(torch.ops.bngrad, name).default._schema
     defaults = [argument.default_value for argument in schema.arguments]
+    for key in ("AutogradCPU", "AutogradMeta"):
+        _register_forward(name, key, defaults, setup, formula)
+
+
+def _register_forward(name: str, key: str, defaults: list, setup,
+                      formula) -> None:
+    reverse = torch.library.get_kernel("bngrad::" + name, key)
 
     def kernel(keyset, *arguments):
         if not _has_tangent(arguments):
             return reverse.call_boxed(keyset, *arguments)
+        with torch.no_grad():  # checks the operands
+            reverse.call_boxed(keyset, *(_unpack(each)[0] for each in arguments))
         inputs = _Inputs()
         setup(inputs, (*arguments, *defaults[len(arguments):]), None)
         return formula(inputs)
 
-    _library.impl(name, kernel, "AutogradCPU", with_keyset=True)
+    _library.impl(name, kernel, key, with_keyset=True)
 
 
 _register("batch_norm_backward", _setup_gradient, _differentiate_gradient,

@@ -1,7 +1,6 @@
 """Batch normalization over the processes of torch.distributed."""
 
 import copy
-import functools
 import types
 import weakref
 from collections.abc import Callable, Mapping
@@ -193,6 +192,10 @@ class SyncBatchNorm(_Norm):
         return factor
 
     def forward(self, input: Tensor) -> Tensor:
+        if isinstance(input, torch.fx.Proxy):
+            # Tracers keep only PyTorch's modules as one node of the graph.
+            return input.tracer.create_proxy(
+                "call_module", input.tracer.path_of_module(self), (input,), {})
         self._check_input_dim(input)
         self._check_running_statistics()
         if not self._is_synchronized():
@@ -384,10 +387,13 @@ def _convert(module, process_group, factories, converted):
     return result
 
 
-@functools.cache
 def _derive(kind: type) -> type:
     """SyncBatchNorm as a subclass of another batch norm as well: it has all that
-    this overrides, whose methods may use super()."""
+    this overrides, whose methods may use super(). One class, as long as it has
+    instances; no cache keeps `kind` alive."""
+    for each in type.__subclasses__(kind):
+        if _get_names(each).get("_converted_from") is kind:
+            return each
 
     def check(self, input):
         kind._check_input_dim(self, input)
@@ -397,7 +403,7 @@ def _derive(kind: type) -> type:
         state = object.__reduce_ex__(self, max(protocol, 2))[2]
         return _make_derived, (kind,), state
 
-    names = {"__reduce_ex__": reduce}
+    names = {"__reduce_ex__": reduce, "_converted_from": kind}
     if _has_own(kind, "_check_input_dim"):
         names["_check_input_dim"] = check
     if _has_own(kind, "reset_parameters"):

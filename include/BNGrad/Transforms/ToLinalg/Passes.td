@@ -132,7 +132,7 @@ def BNGradTorchToBuiltinPass
            undo each other are folded away. A vtensor of unknown rank or dtype
            remains. An argument of a type of torch that has no builtin tensor is
            omitted, with a warning, if nothing uses it and nothing calls the
-           function.
+           function; so is a result that is always None.
     Fails: never.
 
     Before:
