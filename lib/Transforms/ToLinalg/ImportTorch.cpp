@@ -295,9 +295,9 @@ LogicalResult TorchImporter::replaceResult(unsigned result, Value value) {
 /// unused. Ops of torch may be unregistered and lack an interface to ask.
 static bool makesValues(Operation *op) {
   static constexpr StringLiteral kNames[] = {
-      "torch.aten.detach",           "torch.derefine",
-      "torch.prim.ListConstruct",    "torch.symbolic_int",
-      "torch.tensor.literal",        "torch.tensor_static_info_cast",
+      "torch.aten.detach",        "torch.derefine",
+      "torch.prim.ListConstruct", "torch.symbolic_int",
+      "torch.tensor.literal",     "torch.tensor_static_info_cast",
       "torch.vtensor.literal"};
   StringRef name = op->getName().getStringRef();
   return llvm::is_contained(kNames, name) ||
