@@ -19,7 +19,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace bngrad {
@@ -36,7 +38,7 @@ enum Operand {
   kNumOperands
 };
 
-/// The number of gradients, which are the first operands.
+/// The number of gradients, which are the first operands of the table.
 inline constexpr int kNumOutputs = GradOffset + 1;
 
 /// The order of a kernel's parameters: the roles of results come last.
@@ -71,9 +73,31 @@ constexpr bool isResult(OpKind op, int operand) {
   return use == OperandUse::Result || use == OperandUse::WantedResult;
 }
 
+/// Whether the function in C writes to an operand.
+constexpr bool isWritten(OpKind op, int operand) {
+  return isResult(op, operand) || getUse(op, operand) == OperandUse::Updated;
+}
+
 /// Whether the C library may write to an operand.
 constexpr bool isOutput(OpKind op, int operand) {
-  return isResult(op, operand) || getUse(op, operand) == OperandUse::StepResult;
+  return isWritten(op, operand) ||
+         getUse(op, operand) == OperandUse::StepResult;
+}
+
+/// Calls `function(operand)` for each operand that the function in C of an op
+/// writes to, last one first: gradients and statistics of few elements come
+/// before data.
+template <typename Function> void forEachWritten(OpKind op, Function function) {
+  for (auto i = std::size(mlir::bngrad::kOpOperands); i-- > 0;) {
+    const mlir::bngrad::OpOperandInfo &info = mlir::bngrad::kOpOperands[i];
+    auto operand = static_cast<Operand>(info.role);
+    if (info.op == op && isWritten(op, operand))
+      function(operand);
+  }
+}
+
+constexpr bool isForward(OpKind op) {
+  return op == OpKind::Training || op == OpKind::Inference;
 }
 
 constexpr bool isData(int operand) {
@@ -98,11 +122,15 @@ constexpr int getTypeOf(int operand) {
 inline std::string listWanted(OpKind op, const char *quote) {
   std::string text;
   int rest = 0;
-  for (int i = 0; i < kNumOperands; ++i)
-    rest += getUse(op, i) == OperandUse::WantedResult;
-  for (int i = 0; i < kNumOperands; ++i)
-    if (getUse(op, i) == OperandUse::WantedResult) {
-      text.append(quote).append(getInfo(i).name).append(quote);
+  auto isWanted = [&](const mlir::bngrad::OpOperandInfo &info) {
+    return info.op == op && info.use == OperandUse::WantedResult;
+  };
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    rest += isWanted(info);
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (isWanted(info)) {
+      const char *name = mlir::bngrad::getInfo(info.role).name;
+      text.append(quote).append(name).append(quote);
       text += --rest > 1 ? ", " : rest == 1 ? " or " : "";
     }
   return text;
@@ -181,19 +209,25 @@ struct AnyPointer {
 };
 } // namespace detail
 
-/// Calls the function of the C library that makes the descriptor of `op`.
-inline bngradStatus_t
-createDescriptor(OpKind op, bngradHandle_t handle,
-                 bngradBatchNormBackwardDescriptor_t *descriptor,
-                 const bngradBatchNormBackwardOptions_t *options,
-                 const TensorDescriptors &tensors) {
+/// Calls the function of the C library that makes the descriptor of `op`, which
+/// has these types.
+template <typename Descriptor, typename Options>
+bngradStatus_t createDescriptor(OpKind op, bngradHandle_t handle,
+                                Descriptor *descriptor, const Options *options,
+                                const TensorDescriptors &tensors) {
   switch (op) {
 #define BNGRAD_OP(op, ...)                                                     \
   case OpKind::op:                                                             \
     return detail::apply<OpKind::op, false>(                                   \
-        [&](auto... of) {                                                      \
-          return bngradCreateBatchNorm##op##Descriptor(handle, descriptor,     \
-                                                       options, of...);        \
+        [&](auto... of) -> bngradStatus_t {                                    \
+          if constexpr (std::is_invocable_v<                                   \
+                            decltype(bngradCreateBatchNorm##op##Descriptor) &, \
+                            bngradHandle_t, Descriptor *, const Options *,     \
+                            decltype(of)...>)                                  \
+            return bngradCreateBatchNorm##op##Descriptor(handle, descriptor,   \
+                                                         options, of...);      \
+          else                                                                 \
+            return BNGRAD_INTERNAL_ERROR;                                      \
         },                                                                     \
         tensors.of);
 #include "BNGrad/Dialect/Roles.def"
@@ -201,12 +235,12 @@ createDescriptor(OpKind op, bngradHandle_t handle,
   return BNGRAD_INTERNAL_ERROR;
 }
 
-/// Calls the function of the C library that computes `op`; `data` has also the
-/// addresses of scalars.
-inline bngradStatus_t compute(OpKind op,
-                              bngradBatchNormBackwardDescriptor_t descriptor,
-                              void *workspace, size_t workspaceSize,
-                              void *const (&data)[kNumOperands]) {
+/// Calls the function of the C library that computes `op`, whose descriptor has
+/// this type; `data` has also the addresses of scalars.
+template <typename Descriptor>
+bngradStatus_t compute(OpKind op, Descriptor descriptor, void *workspace,
+                       size_t workspaceSize,
+                       void *const (&data)[kNumOperands]) {
   detail::AnyPointer pointers[kNumOperands];
   for (int i = 0; i < kNumOperands; ++i)
     pointers[i] = {data[i]};
@@ -214,9 +248,14 @@ inline bngradStatus_t compute(OpKind op,
 #define BNGRAD_OP(op, ...)                                                     \
   case OpKind::op:                                                             \
     return detail::apply<OpKind::op, true>(                                    \
-        [&](auto... of) {                                                      \
-          return bngradBatchNorm##op(descriptor, workspace, workspaceSize,     \
-                                     of..., nullptr);                          \
+        [&](auto... of) -> bngradStatus_t {                                    \
+          if constexpr (std::is_invocable_v<decltype(bngradBatchNorm##op) &,   \
+                                            Descriptor, void *, size_t,        \
+                                            decltype(of)..., void *>)          \
+            return bngradBatchNorm##op(descriptor, workspace, workspaceSize,   \
+                                       of..., nullptr);                        \
+          else                                                                 \
+            return BNGRAD_INTERNAL_ERROR;                                      \
         },                                                                     \
         pointers);
 #include "BNGrad/Dialect/Roles.def"

@@ -83,3 +83,23 @@ func.func @nothing(%dy: tensor<4x6xf32>, %x: tensor<4x6xf32>, %mean: tensor<6xf3
       mean(%mean : tensor<6xf32>) inv_std(%inv_std : tensor<6xf32>) : tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>
   return %0#0 : tensor<4x6xf32>
 }
+
+// -----
+
+// Training with shards of channels.
+
+// PROPAGATE-LABEL: func.func @training(
+// PROPAGATE: %[[Y:.+]], %[[MEAN:.+]], %{{.+}}, %{{.+}} = bngrad.batch_norm_training
+// PROPAGATE-DAG: shard.shard %[[Y]] to %{{.+}} : tensor<4x6xf32>
+// PROPAGATE-DAG: shard.shard %[[MEAN]] to %{{.+}} : tensor<6xf32>
+
+// PARTITION-LABEL: func.func @training(
+// PARTITION: bngrad.batch_norm_training input(%{{.+}} : tensor<4x3xf32>) offset(%{{.+}} : tensor<3xf32>) : tensor<4x3xf32>, tensor<3xf32>
+// PARTITION-NOT: shard.all_reduce
+shard.grid @grid(shape = 2)
+func.func @training(%x: tensor<4x6xf32>, %offset: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+  %s = shard.sharding @grid split_axes = [[], [0]] : !shard.sharding
+  %xs = shard.shard %x to %s : tensor<4x6xf32>
+  %0:4 = bngrad.batch_norm_training input(%xs : tensor<4x6xf32>) offset(%offset : tensor<6xf32>) : tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+  return %0#0, %0#1 : tensor<4x6xf32>, tensor<6xf32>
+}

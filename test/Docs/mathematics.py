@@ -236,6 +236,20 @@ def check_gradients(f: SimpleNamespace, case: Case) -> Iterator[Check]:
         yield Check("gradients_of_channel", name, difference(result, expected))
 
 
+def check_forward(f: SimpleNamespace, case: Case) -> Iterator[Check]:
+    """Training about centers that are not the mean, against its definition."""
+    x, dims = case.input, case.feature_dims
+    expected = (case.batch_output(x, case.scale), case.mean, case.variance,
+                1 / np.sqrt(case.variance + EPSILON))
+    for center in (case.mean, case.given_mean):
+        results = f.training(x, case.scale, case.offset, center, EPSILON, dims)
+        for name, *pair in zip(("output", "mean", "variance", "inv_std"),
+                               results, expected):
+            yield Check("training", name, difference(*pair))
+        yield Check("center_of", "", difference(
+            f.center_of(x, center, dims), case.mean))
+
+
 def check_identities(f: SimpleNamespace, case: Case) -> Iterator[Check]:
     """The document's claims on sums and on differences of gradients."""
     d, x, dims = case.grad_output, case.input, case.feature_dims
@@ -413,7 +427,8 @@ def check_heights(f: SimpleNamespace) -> Iterator[Check]:
 def all_checks(f: SimpleNamespace, cases: List[Case]) -> Iterator[Check]:
     """Every check, in an order that finds mistakes early."""
     groups = [(group, case) for case in cases for group in (
-        check_gradients, check_identities, check_halves, check_terms)]
+        check_gradients, check_forward, check_identities, check_halves,
+        check_terms)]
     groups += [(check_degenerate, None), (check_rounding, None)]
     for group, case in groups:
         label = case.label if case else ""

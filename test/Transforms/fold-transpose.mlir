@@ -121,3 +121,21 @@ func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %a, %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// The forward pass, too.
+// CHECK-LABEL: func.func @forward(
+// CHECK-SAME: %[[A:[^:]+]]: tensor<2x8x5x4xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[Y:.+]], %{{.+}}, %{{.+}}, %{{.+}} = bngrad.batch_norm_training input(%[[A]] : tensor<2x8x5x4xf32>) {feature_dims = array<i64: 3>}
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[Y]]
+func.func @forward(%a: tensor<2x8x5x4xf32>) -> tensor<2x8x5x4xf32> {
+  %empty = tensor.empty() : tensor<2x4x8x5xf32>
+  %empty2 = tensor.empty() : tensor<2x8x5x4xf32>
+  %x = linalg.transpose ins(%a : tensor<2x8x5x4xf32>) outs(%empty : tensor<2x4x8x5xf32>) permutation = [0, 3, 1, 2]
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<2x4x8x5xf32>) : tensor<2x4x8x5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %r = linalg.transpose ins(%0#0 : tensor<2x4x8x5xf32>) outs(%empty2 : tensor<2x8x5x4xf32>) permutation = [0, 2, 3, 1]
+  return %r : tensor<2x8x5x4xf32>
+}

@@ -400,11 +400,11 @@ def BNGrad_BatchNormTrainingOp
     f32; each result is rounded once to its own element type. The error of
     `output` does not grow with the ratio of the mean to the standard deviation
     (docs/numerics.md). If all elements of a channel are equal, its variance is 0
-    and its output is exactly the offset. A variance is never negative.
-    Infinities and NaN follow from the formulas.
+    and, with an epsilon above 0, its output is exactly the offset. A variance is
+    never negative. Infinities and NaN follow from the formulas.
 
     An absent `scale` counts as 1, an absent `offset` as 0. Without elements,
-    mean and variance are 0. An unused result costs nothing. Running statistics are not
+    mean and variance are 0 and inv_std is 1/sqrt(epsilon). An unused result costs nothing. Running statistics are not
     part of the op: they follow from `mean` and `variance` by per-channel ops.
 
     Constraints:

@@ -104,6 +104,7 @@ enum class OperandUse : char {
   Optional,
   Result,
   WantedResult, ///< null if it is not wanted
+  Updated,      ///< null, or read and replaced by a new value
   StepResult,   ///< passes between the steps of a call; no function has it
   OpResult      ///< a result of the dialect's op that no function has
 };

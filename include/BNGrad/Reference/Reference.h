@@ -130,23 +130,23 @@ struct ReferenceTraining {
 ///   inv_std  = 1/sqrt(variance + epsilon)
 ///   output   = (input - mean) * (scale * inv_std) + offset
 ///
-/// M = 0: mean and variance are 0. Infinities and NaN follow from the formulas.
+/// Epsilon is rounded to the type of all arithmetic. M = 0: mean and variance
+/// are 0. Infinities and NaN follow from the formulas.
 ///
 /// With G = 4*u_acc*(4 + log2(M + 1)), t = G * sqrt(mean^2 + variance) and
 /// A_var = (sqrt(variance) + 2t)^2, the bound of a result is
 /// u_out*|exact| + G*A + smallest subnormal, where A is
 ///
-///   mean     sum of |input| / M
+///   mean     sqrt(A_var) + u_acc*|mean|/G
 ///   variance A_var
-///   inv_std  inv_std * (1 + A_var/(variance + epsilon))
-///   output   |scale|*inv_std * (|input - mean| * (1 +
-///   A_var/(variance+epsilon))
-///            + sqrt(A_var) + u_acc*|mean|) + |offset|
+///   inv_std  inv_std * relative, relative = 1 + A_var/(variance + epsilon)
+///   output   |scale|*inv_std * (|input - mean| * relative + sqrt(A_var)
+///                               + u_acc*|mean|) + |offset|
 ///
 /// For inv_std and output, it is infinite if G*A_var exceeds
-/// (variance + epsilon)/2. If all elements of a channel are equal, its variance
-/// is exactly 0 and its output is offset, rounded once. All bounds are infinite
-/// if the sums may overflow in the accumulator type.
+/// (variance + epsilon)/2. If all elements of a channel are equal, the bounds
+/// are those of A_var = 0 and of output without A: one rounding of offset. The
+/// bounds are infinite if the sums may overflow in the accumulator type.
 ///
 /// Errors: throws std::bad_alloc if memory runs out.
 /// Source: docs/numerics.md.

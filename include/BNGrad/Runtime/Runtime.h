@@ -1,4 +1,4 @@
-/*===- Runtime.h - gradients of batch normalization from C ------ -*- C -*-===*\
+/*===- Runtime.h - batch normalization from C ------------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -6,9 +6,10 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /*
- * libBNGradRuntime.so: the gradient of batch normalization for programs without
- * a compiler. A tensor descriptor has a shape and strides, an operator
- * descriptor the nine tensors of a gradient, and a call passes their data:
+ * libBNGradRuntime.so: batch normalization and its gradient for programs
+ * without a compiler. A tensor descriptor has a shape and strides, an operator
+ * descriptor the tensors of an operator, and a call passes their data, such as
+ * for a gradient:
  *
  *   create a handle, tensor descriptors and an operator descriptor;
  *   ask for the size of the workspace, and allocate it;
@@ -135,11 +136,10 @@ typedef struct {
   int (*submit)(void *context, void (*task)(void *argument), void *argument);
 } bngradExecutor_t;
 
-/* `function` (may be null) is called once, when a gradient is final or will
+/* `function` (may be null) is called once, when a result is final or will
  * never be. In the latter case `message` is the text of bngradGetLastError(),
  * which lives as long as the call. On a GPU `function` is null, and `context`
- * (may be null) is an event that is recorded in the stream after the
- * gradient. */
+ * (may be null) is an event that is recorded in the stream after the result. */
 typedef struct {
   void (*function)(void *context, bngradStatus_t status, const char *message);
   void *context;
@@ -316,6 +316,117 @@ bngradStatus_t bngradBatchNormBackwardElemt(
     const void *input, const void *scale, const void *mean,
     const void *statistic, const void *sums, const int64_t *count,
     const void *mask, void *stream);
+
+/*
+ * The forward pass: with the statistics of the batch, which are results
+ * (training), or with given ones (inference). Its functions follow the rules of
+ * those of the gradient. Its kernels are compiled.
+ */
+typedef struct {
+  size_t struct_size; /* sizeof(bngradBatchNormTrainingOptions_t) */
+  double epsilon;     /* finite, at least 0 */
+  /* The new value of a running statistic is
+   *   (1 - momentum) * running + momentum * batch
+   * and the old one if there are no elements. */
+  double momentum;
+  /* If 1, the variance of the batch counts M / (M - 1) times in that of the
+   * running variance, where M is the number of elements per channel. For M = 1
+   * the new running variance is then NaN. */
+  int unbiased_running_variance;
+  int num_feature_dims;                      /* 0: one, dim 1 */
+  int feature_dims[BNGRAD_MAX_FEATURE_DIMS]; /* ascending */
+} bngradBatchNormTrainingOptions_t;
+
+typedef struct {
+  size_t struct_size; /* sizeof(bngradBatchNormInferenceOptions_t) */
+  double epsilon;     /* finite, at least 0, and 0 with an inv_std */
+  bngradStatistic_t statistic;
+  int num_feature_dims;                      /* 0: one, dim 1 */
+  int feature_dims[BNGRAD_MAX_FEATURE_DIMS]; /* ascending */
+} bngradBatchNormInferenceOptions_t;
+
+typedef struct bngradBatchNormTrainingDescriptor
+    *bngradBatchNormTrainingDescriptor_t;
+typedef struct bngradBatchNormInferenceDescriptor
+    *bngradBatchNormInferenceDescriptor_t;
+
+/*
+ * Describes training. Null means for output, mean, variance and inv_std that
+ * they are not wanted, and for running_mean and running_variance that there are
+ * none; at least one of the six must be there. Null means 1 for `scale`, 0 for
+ * `offset`, and the defaults for `options`.
+ *
+ *   input, output                      one shape, rank >= 1
+ *   mean, variance, inv_std            the sizes of the feature dims; the
+ *                                      variance is biased, and inv_std is
+ *                                      1 / sqrt(variance + epsilon)
+ *   running_mean, running_variance     the sizes of the feature dims; read and
+ *                                      written
+ *   scale, offset                      the sizes of the feature dims, of one
+ *                                      type
+ *
+ * No two elements of a tensor that is written may share an address.
+ */
+bngradStatus_t bngradCreateBatchNormTrainingDescriptor(
+    bngradHandle_t handle, bngradBatchNormTrainingDescriptor_t *descriptor,
+    const bngradBatchNormTrainingOptions_t *options,
+    bngradTensorDescriptor_t output, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t variance, bngradTensorDescriptor_t inv_std,
+    bngradTensorDescriptor_t running_mean,
+    bngradTensorDescriptor_t running_variance, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t offset);
+bngradStatus_t bngradDestroyBatchNormTrainingDescriptor(
+    bngradBatchNormTrainingDescriptor_t descriptor);
+bngradStatus_t bngradGetBatchNormTrainingWorkspaceSize(
+    bngradBatchNormTrainingDescriptor_t descriptor, size_t *size);
+bngradStatus_t
+bngradDescribeBatchNormTraining(bngradBatchNormTrainingDescriptor_t descriptor,
+                                char *text, size_t size);
+
+/* Output may be input: the same pointer, type and strides. Otherwise a tensor
+ * that is written must not overlap any other tensor or the workspace. */
+bngradStatus_t bngradBatchNormTraining(
+    bngradBatchNormTrainingDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *output, void *mean, void *variance,
+    void *inv_std, void *running_mean, void *running_variance,
+    const void *input, const void *scale, const void *offset, void *stream);
+
+/* As bngradBatchNormBackwardAsync; `done` has an entry for each of output,
+ * mean, variance, inv_std, running_mean and running_variance. */
+bngradStatus_t bngradBatchNormTrainingAsync(
+    bngradBatchNormTrainingDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *output, void *mean, void *variance,
+    void *inv_std, void *running_mean, void *running_variance,
+    const void *input, const void *scale, const void *offset, void *stream,
+    const bngradExecutor_t *executor, const bngradCompletion_t *done);
+
+/* Describes inference. `scale`, `offset`, `mean` and `statistic` have one type
+ * and the sizes of the feature dims; `scale` and `offset` may be null. */
+bngradStatus_t bngradCreateBatchNormInferenceDescriptor(
+    bngradHandle_t handle, bngradBatchNormInferenceDescriptor_t *descriptor,
+    const bngradBatchNormInferenceOptions_t *options,
+    bngradTensorDescriptor_t output, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t offset,
+    bngradTensorDescriptor_t mean, bngradTensorDescriptor_t statistic);
+bngradStatus_t bngradDestroyBatchNormInferenceDescriptor(
+    bngradBatchNormInferenceDescriptor_t descriptor);
+bngradStatus_t bngradGetBatchNormInferenceWorkspaceSize(
+    bngradBatchNormInferenceDescriptor_t descriptor, size_t *size);
+bngradStatus_t bngradDescribeBatchNormInference(
+    bngradBatchNormInferenceDescriptor_t descriptor, char *text, size_t size);
+
+/* Output may be input, as in training. */
+bngradStatus_t bngradBatchNormInference(
+    bngradBatchNormInferenceDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *output, const void *input, const void *scale,
+    const void *offset, const void *mean, const void *statistic, void *stream);
+
+/* As bngradBatchNormBackwardAsync; `done` has one entry. */
+bngradStatus_t bngradBatchNormInferenceAsync(
+    bngradBatchNormInferenceDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *output, const void *input, const void *scale,
+    const void *offset, const void *mean, const void *statistic, void *stream,
+    const bngradExecutor_t *executor, const bngradCompletion_t *done);
 
 /* NOLINTEND(readability-identifier-naming) */
 

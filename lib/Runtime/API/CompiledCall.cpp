@@ -12,6 +12,7 @@
 #include "Error.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ using namespace bngrad;
 /// as well.
 static bool isEpsilonParameter(const Problem &problem) {
   return problem.has[Statistic] && !problem.isInvStd;
+}
+
+/// Whether the kernel updates running statistics. The factors of the old value
+/// and of the statistics of the batch are its last parameters.
+static bool hasUpdate(const Problem &problem) {
+  return problem.has[RunningMean] || problem.has[RunningVariance];
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -162,7 +169,20 @@ private:
            getInfo(operand).shape == RoleShape::Channel &&
            problem.tensors[operand].dtype != problem.accumulator;
   }
+  /// Whether a statistic of the batch enters a running one, before it is
+  /// rounded.
+  bool isForUpdate(Operand result) const {
+    return problem.op == OpKind::Training &&
+           ((result == Mean && problem.has[RunningMean]) ||
+            (result == Variance && problem.has[RunningVariance]));
+  }
   std::string getType(Operand operand, bool isTensor) const;
+  std::string getVectorType(bngradDtype_t dtype) const;
+  /// The ops that give a result its type and store it.
+  std::string getStore(Operand result) const;
+  /// The ops that compute and store the new value of a running statistic.
+  std::string getUpdate(Operand running, Operand batch,
+                        const char *factor) const;
   /// The type of a tensor as an operand of the op.
   std::string getWideType(Operand operand) const;
   std::string getAttributes(OpKind op, const bool *isFeature, int count) const;
@@ -202,13 +222,17 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
   return type + ">";
 }
 
-std::string ModuleWriter::getWideType(Operand operand) const {
-  if (!isWidened(operand))
-    return getType(operand, true);
+std::string ModuleWriter::getVectorType(bngradDtype_t dtype) const {
   std::string type = "tensor<";
   for (int i = 0; i < rank[1]; ++i)
     type += "?x";
-  return type + getName(problem.accumulator) + ">";
+  return type + getName(dtype) + ">";
+}
+
+std::string ModuleWriter::getWideType(Operand operand) const {
+  return isWidened(operand) || isForUpdate(operand)
+             ? getVectorType(problem.accumulator)
+             : getType(operand, true);
 }
 
 /// The results of an op of the dialect, in its order.
@@ -252,8 +276,104 @@ std::string ModuleWriter::getAttributes(OpKind op, const bool *isFeature,
   if (op == OpKind::Backward)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
+  if (op == OpKind::Training) {
+    char epsilon[40];
+    std::snprintf(epsilon, sizeof(epsilon), "%.17e", problem.epsilon);
+    append(text, {", epsilon = ", epsilon, " : f64"});
+  }
   text += "}";
   return text;
+}
+
+/// The conversion of `value`, a float or a tensor of floats, to another type.
+static std::string getConversion(const std::string &value,
+                                 const std::string &to, bngradDtype_t fromDtype,
+                                 bngradDtype_t toDtype,
+                                 const std::string &types) {
+  const char *name =
+      getBytes(fromDtype) < getBytes(toDtype) ? "extf" : "truncf";
+  return to + " = arith." + name + " " + value + " : " + types + "\n";
+}
+
+static std::string getMaterialization(const std::string &value,
+                                      const std::string &to,
+                                      const std::string &tensor,
+                                      const std::string &memref) {
+  return "  bufferization.materialize_in_destination " + value +
+         " in restrict writable " + to + " : (" + tensor + ", " + memref +
+         ") -> ()\n";
+}
+
+std::string ModuleWriter::getStore(Operand result) const {
+  std::string to = getValue(result);
+  std::string value =
+      getResult(result == Sums ? OpKind::BackwardReduce : problem.op, result);
+  std::string tensor = getType(result, true), wide = getWideType(result), text;
+  if (tensor != wide) {
+    text = "  " + getConversion(value, to + "_r", problem.accumulator,
+                                problem.tensors[result].dtype,
+                                wide + " to " + tensor);
+    value = to + "_r";
+  }
+  return text + getMaterialization(value, to, tensor, getType(result, false));
+}
+
+std::string ModuleWriter::getUpdate(Operand running, Operand batch,
+                                    const char *factor) const {
+  std::string value = getValue(running), tensor = getType(running, true),
+              memref = getType(running, false), text;
+  bngradDtype_t dtype = problem.tensors[running].dtype;
+  std::string element = getName(dtype), wide = getName(problem.accumulator);
+  append(text, {"  ",
+                value,
+                "_t = bufferization.to_tensor ",
+                value,
+                " restrict : ",
+                memref,
+                " to ",
+                tensor,
+                "\n  ",
+                value,
+                "_n = linalg.map ins(",
+                value,
+                "_t, ",
+                getResult(problem.op, batch),
+                " : ",
+                tensor,
+                ", ",
+                getWideType(batch),
+                ") outs(",
+                value,
+                "_t : ",
+                tensor,
+                ") (%old: ",
+                element,
+                ", %new: ",
+                wide,
+                ", %out: ",
+                element,
+                ") {\n"});
+  std::string old = "%old", batchValue = "%new", sum = "%both";
+  if (dtype != BNGRAD_DTYPE_F64) {
+    text += "    " + getConversion(old, "%old_w", dtype, BNGRAD_DTYPE_F64,
+                                   element + " to f64");
+    old = "%old_w";
+  }
+  if (problem.accumulator != BNGRAD_DTYPE_F64) {
+    text += "    " + getConversion(batchValue, "%new_w", problem.accumulator,
+                                   BNGRAD_DTYPE_F64, wide + " to f64");
+    batchValue = "%new_w";
+  }
+  append(text, {"    %kept = arith.mulf ", old, ", %keep : f64\n",
+                "    %added = arith.mulf ", batchValue, ", ", factor,
+                " : f64\n    %both = arith.addf %kept, %added : f64\n"});
+  if (dtype != BNGRAD_DTYPE_F64) {
+    text += "    " + getConversion(sum, "%both_r", BNGRAD_DTYPE_F64, dtype,
+                                   "f64 to " + element);
+    sum = "%both_r";
+  }
+  append(text, {"    linalg.yield ", sum, " : ", element, "\n  }\n"});
+  return text + getMaterialization(value + "_n", value, tensor, memref);
 }
 
 std::string ModuleWriter::getOp(OpKind op, const std::string &operands,
@@ -266,7 +386,7 @@ std::string ModuleWriter::getOp(OpKind op, const std::string &operands,
   append(text, {" = bngrad.", info.name, operands, attributes, " : "});
   const char *separator = "";
   for (Operand result : results) {
-    append(text, {separator, getType(result, true)});
+    append(text, {separator, getWideType(result)});
     separator = ", ";
   }
   return text + "\n";
@@ -274,8 +394,7 @@ std::string ModuleWriter::getOp(OpKind op, const std::string &operands,
 
 std::string ModuleWriter::write(const bool *isFeature, int count) const {
   std::string text, body, end;
-  // The operands of the op, and of the reduce half beside it.
-  std::string operands, reduced;
+  std::string clauses[kNumOperands];
   append(text, {"func.func @", kCompiledName, "("});
   const char *separator = "";
   for (int i = 0; i < kNumOperands; ++i) {
@@ -286,13 +405,14 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     std::string tensor = getType(operand, true), wide = getWideType(operand);
     append(text, {separator, value, ": ", type});
     separator = ", ";
+    if (getUse(problem.op, operand) == OperandUse::Updated) {
+      end += operand == RunningMean
+                 ? getUpdate(RunningMean, Mean, "%mean_factor")
+                 : getUpdate(RunningVariance, Variance, "%variance_factor");
+      continue;
+    }
     if (problem.isOutput(operand)) {
-      append(end,
-             {"  bufferization.materialize_in_destination ",
-              getResult(operand == Sums ? OpKind::BackwardReduce : problem.op,
-                        operand),
-              " in restrict writable ", value, " : (", tensor, ", ", type,
-              ") -> ()\n"});
+      end += getStore(operand);
       continue;
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
@@ -316,18 +436,20 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
-    std::string clause;
-    append(clause, {" ", name, "(", given, " : ", wide, ")"});
-    operands += clause;
-    if (isInput(OpKind::BackwardReduce, operand))
-      reduced += clause;
+    append(clauses[operand], {" ", name, "(", given, " : ", wide, ")"});
   }
-  auto writeOp = [&](OpKind op, const std::string &operands) {
+  auto writeOp = [&](OpKind op) {
+    std::string operands;
+    for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+      if (info.op == op)
+        operands += clauses[static_cast<size_t>(info.role)];
     body += getOp(op, operands, getAttributes(op, isFeature, count));
   };
-  writeOp(problem.op, operands);
+  writeOp(problem.op);
   if (returnsSums(problem))
-    writeOp(OpKind::BackwardReduce, reduced);
+    writeOp(OpKind::BackwardReduce);
+  if (hasUpdate(problem))
+    text += ", %keep: f64, %mean_factor: f64, %variance_factor: f64";
   append(text, {") {\n", body, end, "  return\n}\n"});
   return text;
 }
@@ -361,6 +483,8 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     epsilon.f64 = problem.epsilon;
   else
     epsilon.f32 = static_cast<float>(problem.epsilon);
+  takesUpdate = hasUpdate(problem);
+  setUpdate(problem);
   rank[1] = static_cast<int>(
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
   ModuleWriter writer(problem, rank, isRowMajor, takesEpsilon);
@@ -378,6 +502,16 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
+void CompiledCall::setUpdate(const Problem &problem) {
+  auto count = static_cast<double>(problem.countPerChannel());
+  double momentum = count == 0 ? 0 : problem.momentum;
+  update[0] = 1 - momentum;
+  update[1] = momentum;
+  update[2] = momentum;
+  if (problem.isUnbiased && count > 0)
+    update[2] *= count / (count - 1);
+}
+
 void CompiledCall::setParameters(const CallData &call,
                                  Parameters &parameters) const {
   void **next = parameters.pointers;
@@ -393,6 +527,9 @@ void CompiledCall::setParameters(const CallData &call,
     if (operand == Statistic && takesEpsilon)
       *next++ = const_cast<decltype(epsilon) *>(&epsilon);
   }
+  for (const double &factor : update)
+    if (takesUpdate)
+      *next++ = const_cast<double *>(&factor);
 }
 
 bngradStatus_t CompiledCall::run(const CallData &call) const {

@@ -22,7 +22,7 @@ namespace bngrad {
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
 /// with dynamic sizes. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
-/// epsilons share it, too.
+/// epsilons share it, too, except in training, and all momenta.
 class CompiledCall {
 public:
   /// Errors: those of findCompiledKernel.
@@ -44,7 +44,7 @@ private:
   /// The descriptors of a call, in the order of the kernel's parameters.
   struct Parameters {
     MemRef memrefs[kNumOperands];
-    void *pointers[kNumOperands + 1];
+    void *pointers[kNumOperands + 4];
   };
   /// Dims of the kernel, outermost first.
   struct Dims {
@@ -57,6 +57,7 @@ private:
   static void findDims(const Problem &problem, Dims &dims);
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
+  void setUpdate(const Problem &problem);
   void setParameters(const CallData &call, Parameters &parameters) const;
 
   std::shared_ptr<const bngradKernel_t> kernel;
@@ -72,6 +73,10 @@ private:
     float f32;
     double f64 = 0;
   } epsilon;
+  /// The factors of running statistics, of the mean of the batch and of its
+  /// variance, if they are parameters.
+  bool takesUpdate = false;
+  double update[3];
 };
 
 } // namespace bngrad

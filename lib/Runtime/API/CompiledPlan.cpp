@@ -17,9 +17,7 @@ bngradStatus_t CompiledPlan::createSteps(const Problem &problem,
                                          std::string &error) {
   if (problem.isBatch) {
     sumsBytes = alignUp(static_cast<size_t>(makeSums(problem).bytes));
-    for (int dim = 0; dim < problem.tensors[Input].rank; ++dim)
-      if (!problem.isFeatureDim(dim))
-        count *= problem.tensors[Input].shape[dim];
+    count = problem.countPerChannel();
   }
   Problem step = problem.makePart(problem.op, {GradScale, GradOffset, Sums});
   step.has[Sums] = problem.isBatch;
@@ -35,7 +33,8 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
                                     const char *whyCompiled,
                                     std::string &error) {
   reason = whyCompiled;
-  std::copy_n(problem.has, kNumOutputs, has);
+  op = problem.op;
+  std::copy_n(problem.has, kNumOperands, has);
   chip = handle.chip;
   if (bngradStatus_t status = all.create(problem, handle, error))
     return status;
@@ -58,8 +57,11 @@ bngradStatus_t CompiledPlan::run(const CallData &call) const {
 
 bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
   // Copies, as the last report may destroy this plan.
-  bool wantsInput = has[GradInput], wantsScale = has[GradScale],
-       wantsOffset = has[GradOffset], inSteps = hasSteps;
+  bool isReported[kNumOperands];
+  for (int i = 0; i < kNumOperands; ++i)
+    isReported[i] = has[i] && isWritten(op, i);
+  bool inSteps = hasSteps;
+  const OpKind kind = op;
   CallData step = call;
   if (inSteps) {
     step.data[Sums] = call.workspace;
@@ -69,16 +71,14 @@ bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
   }
   if (bngradStatus_t status = inSteps ? first.run(step) : all.run(call))
     return status;
-  if (wantsOffset)
-    done(GradOffset);
-  if (wantsScale)
-    done(GradScale);
-  if (inSteps)
-    if (bngradStatus_t status = second.run(step))
-      return status;
-  if (wantsInput)
-    done(GradInput);
-  return BNGRAD_SUCCESS;
+  bngradStatus_t status = BNGRAD_SUCCESS;
+  forEachWritten(kind, [&](Operand operand) {
+    if (inSteps && operand == GradInput)
+      status = second.run(step);
+    if (status == BNGRAD_SUCCESS && isReported[operand])
+      done(operand);
+  });
+  return status;
 }
 
 void CompiledPlan::describe(const bngrad_threads_t * /*threads*/,

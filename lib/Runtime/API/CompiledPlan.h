@@ -1,4 +1,4 @@
-//===- CompiledPlan.h - gradients by compiled kernels -----------*- C++ -*-===//
+//===- CompiledPlan.h - ops by compiled kernels -----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,8 +16,8 @@
 
 namespace bngrad {
 
-/// Computes a gradient by compiled kernels: one for all results and, on
-/// request, two for the steps of asynchronous calls.
+/// Computes an op by compiled kernels: one for all results and, for a gradient
+/// on request, two for the steps of asynchronous calls.
 class CompiledPlan : public Plan {
 public:
   /// `reason`, a literal, says why no ready kernel covers the problem.
@@ -27,7 +27,7 @@ public:
                         const char *reason, std::string &error);
 
   bngradStatus_t run(const CallData &call) const override;
-  /// Without steps, all gradients become final at the end.
+  /// Without steps, all results become final at the end.
   bngradStatus_t runInSteps(const CallData &call, Done done) const override;
   void describe(const bngrad_threads_t *threads,
                 Description &description) const override;
@@ -46,7 +46,8 @@ private:
   CompiledCall first, second;
   size_t sumsBytes = 0;
   int64_t count = 1; // elements per channel
-  bool has[kNumOutputs] = {};
+  OpKind op = OpKind::Backward;
+  bool has[kNumOperands] = {};
 };
 
 } // namespace bngrad

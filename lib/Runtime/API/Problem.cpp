@@ -1,4 +1,4 @@
-//===- Problem.cpp - a described gradient ---------------------------------===//
+//===- Problem.cpp - a described op ---------------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,9 +11,6 @@
 #include "Error.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstring>
 #include <utility>
 
 using namespace bngrad;
@@ -23,90 +20,12 @@ bool Problem::isFeatureDim(int dim) const {
          featureDims + numFeatureDims;
 }
 
-/// Copies options of this version or an older one.
-static bngradStatus_t
-copyOptions(const bngradBatchNormBackwardOptions_t &options,
-            bngradBatchNormBackwardOptions_t &copy) {
-  constexpr size_t kLeast =
-      offsetof(bngradBatchNormBackwardOptions_t, asynchronous);
-  if (options.struct_size < kLeast)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected struct_size to be at least %zu, got %zu",
-                kLeast, options.struct_size);
-  copy = {};
-  std::memcpy(&copy, &options, std::min(options.struct_size, sizeof(copy)));
-  return BNGRAD_SUCCESS;
-}
-
-static bngradStatus_t verifyChoice(const char *name, int value) {
-  if (value == 0 || value == 1)
-    return BNGRAD_SUCCESS;
-  return fail(BNGRAD_BAD_PARAM, "options: expected %s to be 0 or 1, got %d",
-              name, value);
-}
-
-static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
-                               Problem &problem) {
-  if (bngradStatus_t status = verifyChoice("local_parameter_gradients",
-                                           options.local_parameter_gradients))
-    return status;
-  problem.group = options.process_group;
-  problem.hasLocalParameters = options.local_parameter_gradients != 0;
-  if (problem.group && problem.op != OpKind::Backward)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected process_group to be null for %s, whose "
-                "sums the caller adds, got one",
-                getName(problem.op));
-  return BNGRAD_SUCCESS;
-}
-
-static bngradStatus_t setOptions(const bngradBatchNormBackwardOptions_t *given,
-                                 Problem &problem) {
-  problem.isBatch = true;
-  problem.numFeatureDims = 1;
-  problem.featureDims[0] = 1;
-  if (!given)
-    return BNGRAD_SUCCESS;
-  bngradBatchNormBackwardOptions_t copy;
-  const bngradBatchNormBackwardOptions_t *options = &copy;
-  if (bngradStatus_t status = copyOptions(*given, copy))
-    return status;
-  if (bngradStatus_t status = setGroup(copy, problem))
-    return status;
-  const std::pair<const char *, int> choices[] = {
-      {"statistics", options->statistics},
-      {"statistic", options->statistic},
-      {"asynchronous", options->asynchronous}};
-  for (auto [name, value] : choices)
-    if (bngradStatus_t status = verifyChoice(name, value))
-      return status;
-  problem.isAsynchronous = options->asynchronous == 1;
-  problem.isBatch = options->statistics == BNGRAD_STATISTICS_BATCH;
-  if (!problem.isBatch && problem.op != OpKind::Backward)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected statistics to be 0 for %s, got 1",
-                getName(problem.op));
-  problem.isInvStd = options->statistic == BNGRAD_STATISTIC_INV_STD;
-  problem.epsilon = options->epsilon;
-  if (!std::isfinite(problem.epsilon) || problem.epsilon < 0)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected epsilon to be finite and at least 0, got %g",
-                problem.epsilon);
-  if (problem.isInvStd && problem.epsilon != 0)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected epsilon to be 0 with an inv_std, which "
-                "contains it, got %g",
-                problem.epsilon);
-  int count = options->num_feature_dims;
-  if (count < 0 || count > BNGRAD_MAX_FEATURE_DIMS)
-    return fail(BNGRAD_BAD_PARAM,
-                "options: expected num_feature_dims to be 0 to %d, got %d",
-                BNGRAD_MAX_FEATURE_DIMS, count);
-  if (count > 0) {
-    problem.numFeatureDims = count;
-    std::copy_n(options->feature_dims, count, problem.featureDims);
-  }
-  return BNGRAD_SUCCESS;
+int64_t Problem::countPerChannel() const {
+  int64_t count = 1;
+  for (int dim = 0; dim < tensors[Input].rank; ++dim)
+    if (!isFeatureDim(dim))
+      count *= tensors[Input].shape[dim];
+  return count;
 }
 
 /// Checks feature dims, for an input of `rank`.
@@ -129,6 +48,19 @@ static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
     last = dim;
   }
   return BNGRAD_SUCCESS;
+}
+
+/// The operand whose type an operand must have; itself if there is none.
+static Operand findTypeOf(const Problem &problem, Operand operand) {
+  int other = getTypeOf(operand);
+  if (other != Mean || isInput(problem.op, Mean))
+    return static_cast<Operand>(other);
+  // Without a given mean, the parameters have one type.
+  for (other = 0; other < operand; ++other)
+    if (problem.has[other] && isInput(problem.op, other) &&
+        getInfo(other).type == RoleType::AsMean)
+      break;
+  return static_cast<Operand>(other);
 }
 
 /// Checks the type of an operand that is present.
@@ -155,7 +87,7 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
                 getName(operand));
   if (problem.isOutput(operand))
     return BNGRAD_SUCCESS;
-  auto other = static_cast<Operand>(getTypeOf(operand));
+  Operand other = findTypeOf(problem, operand);
   bngradDtype_t expected = problem.tensors[other].dtype;
   if (dtype != expected)
     return fail(BNGRAD_BAD_DTYPE,
@@ -257,8 +189,9 @@ static bngradStatus_t verifyTensor(const Problem &problem, Operand operand) {
   return BNGRAD_SUCCESS;
 }
 
+template <typename Options>
 bngradStatus_t
-bngrad::makeProblem(OpKind op, const bngradBatchNormBackwardOptions_t *options,
+bngrad::makeProblem(OpKind op, const Options *options,
                     const std::array<const Tensor *, kNumOperands> &tensors,
                     Problem &problem) {
   problem = {};
@@ -295,6 +228,15 @@ bngrad::makeProblem(OpKind op, const bngradBatchNormBackwardOptions_t *options,
           return status;
   return BNGRAD_SUCCESS;
 }
+
+#define INSTANTIATE(Options)                                                   \
+  template bngradStatus_t bngrad::makeProblem(                                 \
+      OpKind, const Options *,                                                 \
+      const std::array<const Tensor *, kNumOperands> &, Problem &);
+INSTANTIATE(bngradBatchNormBackwardOptions_t)
+INSTANTIATE(bngradBatchNormTrainingOptions_t)
+INSTANTIATE(bngradBatchNormInferenceOptions_t)
+#undef INSTANTIATE
 
 Problem Problem::makePart(OpKind part,
                           std::initializer_list<Operand> results) const {

@@ -1,4 +1,4 @@
-//===- Problem.h - a described gradient ----------------------- -*- C++ -*-===//
+//===- Problem.h - a described op ----------------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@
 
 namespace bngrad {
 
-/// A gradient that was verified.
+/// An op that was verified.
 struct Problem {
   OpKind op;
   bool has[kNumOperands];
@@ -25,6 +25,10 @@ struct Problem {
   double epsilon;
   bool isBatch;
   bool isInvStd;
+  /// Of the running statistics, and whether the running variance is that of
+  /// M - 1.
+  double momentum;
+  bool isUnbiased;
   /// Whether asynchronous calls are expected.
   bool isAsynchronous;
   int numFeatureDims;
@@ -37,6 +41,8 @@ struct Problem {
   bool hasLocalParameters;
 
   bool isFeatureDim(int dim) const;
+  /// M.
+  int64_t countPerChannel() const;
   bool isOutput(int operand) const { return bngrad::isOutput(op, operand); }
 
   /// The problem of computing `part` within this one, for those of `results`
@@ -45,10 +51,20 @@ struct Problem {
   Problem makePart(OpKind part, std::initializer_list<Operand> results) const;
 };
 
+/// Checks options, null for the defaults, and sets them. The problem has its
+/// op.
+bngradStatus_t setOptions(const bngradBatchNormBackwardOptions_t *options,
+                          Problem &problem);
+bngradStatus_t setOptions(const bngradBatchNormTrainingOptions_t *options,
+                          Problem &problem);
+bngradStatus_t setOptions(const bngradBatchNormInferenceOptions_t *options,
+                          Problem &problem);
+
 /// Checks the options (null for the defaults) and the tensors, and makes a
 /// problem of them.
+template <typename Options>
 bngradStatus_t
-makeProblem(OpKind op, const bngradBatchNormBackwardOptions_t *options,
+makeProblem(OpKind op, const Options *options,
             const std::array<const Tensor *, kNumOperands> &tensors,
             Problem &problem);
 

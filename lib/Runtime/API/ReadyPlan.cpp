@@ -81,6 +81,8 @@ bool ReadyPlan::isDirect(const Problem &problem, Operand operand) const {
 
 const char *ReadyPlan::create(const Problem &problem,
                               const bngradKernels_t *available) {
+  if (isForward(problem.op))
+    return "kernels of the forward pass are compiled";
   if (!available)
     return "this CPU is older than the ready kernels";
   kernels = available;

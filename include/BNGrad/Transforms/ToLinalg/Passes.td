@@ -61,15 +61,18 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
            `batch_norm_backward_reduce`, `batch_norm_backward_elemt`,
            `native_batch_norm`, `_native_batch_norm_legit`,
            `_native_batch_norm_legit.no_stats`,
-           `_native_batch_norm_legit_functional` and
-           `_native_batch_norm_legit_no_training`, also as a `torch.operator`.
+           `_native_batch_norm_legit_functional`,
+           `_native_batch_norm_legit_no_training`, `batch_norm`,
+           `cudnn_batch_norm`, `miopen_batch_norm`, `batch_norm_stats`,
+           `batch_norm_gather_stats_with_counts` and `batch_norm_elemt`, also as
+           a `torch.operator`; or a `torch.operator` `onnx.BatchNormalization`.
            The ops are in generic form, registered or not;
            the scalar operands of a torch op are `torch.constant.*` and
            `torch.prim.ListConstruct`.
     Gives: bngrad ops in their place, with the same result types. A gradient of
            torch uses the saved statistics (inv_std) in training, otherwise the
            running ones (variance, epsilon). The new running statistics of torch
-           are per-channel `linalg.generic` ops. Per-channel operands of different
+           and ONNX are per-channel `linalg.generic` ops. Per-channel operands of different
            types are extended to the widest. A `!torch.vtensor` is converted to
            a builtin tensor by an `unrealized_conversion_cast`, which
            `--bngrad-torch-to-builtin` folds away, or by `torch_c.*`.

@@ -1,0 +1,260 @@
+//===- ForwardTest.cpp - the forward pass in the C library ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Random forward passes against a reference in long double that is written
+// here, within the bounds of docs/numerics.md, section 10.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Forward.h"
+#include "Specs.h"
+
+#include "gtest/gtest.h"
+
+#include <iterator>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+
+using namespace bngrad::test;
+
+static ForwardSpec makeSpec(std::mt19937 &random) {
+  auto pick = [&](auto... values) {
+    const std::common_type_t<decltype(values)...> all[] = {values...};
+    return all[random() % sizeof...(values)];
+  };
+  auto chance = [&] { return random() % 2 == 0; };
+  const bngradDtype_t f32 = BNGRAD_DTYPE_F32;
+  const ForwardLayout layouts[] = {{{4, 3, 5, 2}, {1}, {}},
+                                   {{4, 5, 2, 3}, {3}, {}},
+                                   {{37, 6}, {1}, {}},
+                                   {{9, 3, 4}, {1}, {0, 2, 1}},
+                                   {{3, 4, 2, 5}, {0, 2}, {}},
+                                   {{2, 3, 4}, {1, 2}, {0, 2, 1}},
+                                   {{7}, {0}, {}},
+                                   {{1, 5}, {1}, {}},
+                                   {{0, 5}, {1}, {}},
+                                   {{3, 0, 2}, {1}, {}},
+                                   {{2, 3, 700}, {1}, {}},
+                                   {{300, 20}, {1}, {}}};
+  ForwardSpec spec;
+  spec.layout = layouts[random() % std::size(layouts)];
+  spec.isInference = random() % 3 == 0;
+  spec.isInvStd = spec.isInference && chance();
+  spec.dataType =
+      pick(f32, f32, BNGRAD_DTYPE_BF16, BNGRAD_DTYPE_F16, BNGRAD_DTYPE_F64);
+  spec.parameterType = pick(f32, f32, spec.dataType);
+  spec.outputType = pick(spec.dataType, spec.dataType, f32);
+  spec.statisticType = pick(f32, spec.dataType, BNGRAD_DTYPE_F64);
+  spec.runningType = pick(f32, BNGRAD_DTYPE_F64, BNGRAD_DTYPE_BF16);
+  spec.dataStride = pick(1, 1, 2);
+  spec.parameterStride = pick(1, 2);
+  spec.hasScale = chance();
+  spec.hasOffset = chance();
+  spec.isUnbiased = chance();
+  for (bool &isWanted : spec.wants)
+    isWanted = chance();
+  spec.wants[0] |= random() % 4 != 0;
+  spec.isInPlace =
+      spec.wants[0] && spec.outputType == spec.dataType && chance();
+  spec.epsilon = pick(1e-5, 1e-3, 0.5);
+  spec.momentum = pick(0.1, 0.3, 1.0);
+  spec.location = pick(0.0, 3.0, 1000.0);
+  spec.seed = random();
+  return spec;
+}
+
+static void runForward(bngradHandle_t handle, const ForwardSpec &spec) {
+  SCOPED_TRACE(spec.print());
+  Forward forward(spec);
+  ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+  ASSERT_EQ(forward.run(), BNGRAD_SUCCESS) << bngradGetLastError();
+  ASSERT_EQ(forward.check(), "");
+  std::vector<char> results = forward.results();
+  for (int count : {1, 3}) {
+    bngrad_threads_t threads = makeReversedThreads(count);
+    ASSERT_EQ(bngradSetThreads(handle, &threads), BNGRAD_SUCCESS);
+    ASSERT_EQ(forward.run(), BNGRAD_SUCCESS) << bngradGetLastError();
+    ASSERT_EQ(forward.results(), results) << count << " threads";
+  }
+  ASSERT_EQ(bngradSetThreads(handle, nullptr), BNGRAD_SUCCESS);
+}
+
+TEST(ForwardTest, Random) {
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  std::mt19937 random(11);
+  int count = isLongTest() ? 300 : 16;
+  for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
+    runForward(handle, makeSpec(random));
+  unsetenv("BNGRAD_CACHE_DIR");
+}
+
+// One kernel for two momenta and counts: M = 1, where the unbiased variance is
+// NaN, and without elements, where the running statistics are kept.
+TEST(ForwardTest, RunningStatistics) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  for (bool isUnbiased : {false, true})
+    for (int64_t count : {0, 1, 2, 9}) {
+      ForwardSpec spec;
+      spec.layout = {{count, 4}, {1}, {}};
+      spec.isUnbiased = isUnbiased;
+      spec.wants[1] = spec.wants[2] = true;
+      spec.statisticType = BNGRAD_DTYPE_BF16;
+      spec.momentum = 0.25;
+      runForward(handle, spec);
+      spec.wants[0] = false;
+      spec.momentum = 0.5;
+      runForward(handle, spec);
+    }
+}
+
+TEST(ForwardTest, Asynchronous) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  for (bool isInference : {false, true}) {
+    ForwardSpec spec;
+    spec.isInference = isInference;
+    Forward forward(spec);
+    ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+    std::vector<int> order;
+    struct Context {
+      std::vector<int> *order;
+      int place;
+    } contexts[kNumWritten];
+    bngradCompletion_t done[kNumWritten];
+    for (int i = 0; i < kNumWritten; ++i) {
+      contexts[i] = {&order, i};
+      done[i].context = &contexts[i];
+      done[i].function = [](void *context, bngradStatus_t status,
+                            const char *) {
+        EXPECT_EQ(status, BNGRAD_SUCCESS);
+        auto *given = static_cast<Context *>(context);
+        given->order->push_back(given->place);
+      };
+    }
+    ASSERT_EQ(forward.runAsync(nullptr, done), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    EXPECT_EQ(forward.check(), "");
+    EXPECT_EQ(order, isInference ? std::vector<int>({Output})
+                                 : std::vector<int>(
+                                       {RunningVariance, RunningMean, Output}));
+  }
+}
+
+/// Expects a status and an error of the last call.
+#define EXPECT_ERROR(call, expected, text)                                     \
+  do {                                                                         \
+    EXPECT_EQ(call, expected);                                                 \
+    EXPECT_STREQ(bngradGetLastError(), text);                                  \
+  } while (false)
+
+TEST(ForwardTest, MisuseOfOptions) {
+  Handle handle;
+  ForwardSpec spec;
+  spec.momentum = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_ERROR(Forward(spec).create(handle), BNGRAD_BAD_PARAM,
+               "options: expected momentum to be finite, got nan");
+  spec = {};
+  spec.epsilon = -1;
+  EXPECT_ERROR(Forward(spec).create(handle), BNGRAD_BAD_PARAM,
+               "options: expected epsilon to be finite and at least 0, got -1");
+  Forward training({});
+  training.trainingOptions.unbiased_running_variance = 2;
+  EXPECT_ERROR(
+      training.create(handle), BNGRAD_BAD_PARAM,
+      "options: expected unbiased_running_variance to be 0 or 1, got 2");
+  training.trainingOptions.unbiased_running_variance = 0;
+  training.trainingOptions.struct_size = 8;
+  std::string text = "options: expected struct_size to be at least " +
+                     std::to_string(sizeof(training.trainingOptions)) +
+                     ", got 8";
+  EXPECT_ERROR(training.create(handle), BNGRAD_BAD_PARAM, text.c_str());
+  spec = {};
+  spec.isInference = spec.isInvStd = true;
+  Forward inference(spec);
+  inference.inferenceOptions.epsilon = 0.5;
+  EXPECT_ERROR(inference.create(handle), BNGRAD_BAD_PARAM,
+               "options: expected epsilon to be 0 with an inv_std, which "
+               "contains it, got 0.5");
+}
+
+TEST(ForwardTest, MisuseOfTensors) {
+  Handle handle;
+  ForwardSpec spec;
+  spec.wants[0] = false;
+  spec.hasRunning = false;
+  EXPECT_ERROR(Forward(spec).create(handle), BNGRAD_BAD_PARAM,
+               "expected output, mean, variance or inv_std to be wanted, got "
+               "none");
+  Forward types({});
+  types.arrays[Offset].dtype = BNGRAD_DTYPE_F64;
+  EXPECT_ERROR(types.create(handle), BNGRAD_BAD_DTYPE,
+               "offset: expected dtype to be that of scale, f32, got f64");
+  Forward shapes({});
+  shapes.arrays[RunningMean].shape = {5};
+  EXPECT_ERROR(shapes.create(handle), BNGRAD_BAD_SHAPE,
+               "running_mean: expected size of dim 0 to be that of dim 1 of "
+               "input, 3, got 5");
+  Forward strides({});
+  strides.arrays[RunningVariance].strides = {0};
+  EXPECT_ERROR(strides.create(handle), BNGRAD_BAD_STRIDES,
+               "running_variance: expected strides that give each element an "
+               "address of its own, got an overlap");
+  spec = {};
+  spec.isInference = true;
+  Forward missing(spec);
+  missing.arrays[GivenStatistic].isPresent = false;
+  EXPECT_ERROR(missing.create(handle), BNGRAD_NULL_POINTER,
+               "statistic: expected a tensor descriptor, got null");
+}
+
+TEST(ForwardTest, MisuseOfCalls) {
+  Handle handle;
+  Forward forward({});
+  ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+  forward.addresses[RunningMean] = forward.data(RunningVariance);
+  EXPECT_ERROR(forward.run(), BNGRAD_BAD_PARAM,
+               "running_mean: expected memory apart from that of "
+               "running_variance, got an overlap");
+  forward.addresses[RunningMean] = forward.data(GivenScale);
+  EXPECT_ERROR(forward.run(), BNGRAD_BAD_PARAM,
+               "running_mean: expected memory apart from that of scale, got an "
+               "overlap");
+  forward.addresses[RunningMean] = nullptr;
+  forward.addresses[Output] = forward.data(Data) + 4;
+  EXPECT_ERROR(forward.run(), BNGRAD_BAD_PARAM,
+               "output: expected memory apart from that of input, got an "
+               "overlap");
+  EXPECT_ERROR(
+      bngradBatchNormInference(nullptr, nullptr, 0, nullptr, nullptr, nullptr,
+                               nullptr, nullptr, nullptr, nullptr),
+      BNGRAD_NULL_POINTER, "descriptor: expected a descriptor, got null");
+  std::string text = "workspace_size: expected at least " +
+                     std::to_string(forward.workspaceSize()) + ", got 0";
+  EXPECT_ERROR(bngradBatchNormTraining(forward.training, nullptr, 0, nullptr,
+                                       nullptr, nullptr, nullptr, nullptr,
+                                       nullptr, nullptr, nullptr, nullptr,
+                                       nullptr),
+               BNGRAD_INSUFFICIENT_WORKSPACE, text.c_str());
+}
+
+TEST(ForwardTest, Description) {
+  Handle handle;
+  Forward forward({});
+  ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+  char text[BNGRAD_DESCRIPTION_SIZE];
+  ASSERT_EQ(
+      bngradDescribeBatchNormTraining(forward.training, text, sizeof(text)),
+      BNGRAD_SUCCESS);
+  EXPECT_STREQ(text, "part=training\nkernel=compiled\n"
+                     "reason=kernels of the forward pass are compiled\n");
+}
