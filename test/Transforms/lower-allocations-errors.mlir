@@ -11,7 +11,8 @@ func.func @region(%n: index) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'malloc', which allocates or frees memory, got 'func.func'}}
+// expected-error @below {{expected no symbol called 'malloc', the name of a
+// function needed to allocate or free memory, got 'func.func'}}
 func.func private @malloc(%n: index) {
   return
 }
@@ -23,7 +24,8 @@ func.func @f(%n: index) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'abort', which ends the process, got 'func.func'}}
+// expected-error @below {{expected no symbol called 'abort', the name of a
+// function needed to end the process, got 'func.func'}}
 func.func private @abort(%n: index) {
   return
 }

@@ -215,7 +215,7 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(function.getContext()), {});
     if (Operation *there = module.lookupSymbol(kAbort)) {
-      if (failed(verifyLibraryFunction(there, type, "ends the process")))
+      if (failed(verifyLibraryFunction(there, type, "end the process")))
         return failure();
     } else {
       OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
@@ -462,7 +462,7 @@ struct BNGradLowerAllocationsPass
     for (AllocationLowering &lowering : lowerings)
       isNeeded |= lowering.find();
     if (isNeeded && failed(addHelperFunctions(module, kAllocationHelpers,
-                                              "allocates or frees memory")))
+                                              "allocate or free memory")))
       return signalPassFailure();
     for (AllocationLowering &lowering : lowerings)
       if (failed(lowering.run()))

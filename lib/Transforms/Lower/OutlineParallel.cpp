@@ -428,7 +428,7 @@ struct BNGradOutlineParallelPass
     if ((ops.empty() && counts.empty()) || casts.wasInterrupted())
       return;
     if (failed(
-            addHelperFunctions(module, kThreadHelpers, "runs parallel loops")))
+            addHelperFunctions(module, kThreadHelpers, "run parallel loops")))
       return signalPassFailure();
     // Before phases leave the function with the pool.
     for (NumThreadsOp op : counts)
