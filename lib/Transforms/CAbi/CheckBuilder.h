@@ -19,8 +19,7 @@
 namespace mlir::bngrad {
 
 /// The positions of the first and last element of a buffer in memory, in
-/// elements
-/// relative to its aligned pointer.
+/// elements relative to its aligned pointer.
 struct Extent {
   Value first, last;
 };
@@ -76,8 +75,7 @@ public:
   /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
   Value multiplyAll(Value count, function_ref<Value(Value)> getSize);
   /// Requires that the sum of `sizes`, which are nonnegative, does not
-  /// overflow.
-  /// `what` names the last one, which the message blames.
+  /// overflow. `what` names the last one, which the message blames.
   void verifySum(ValueRange sizes, const Twine &what);
   /// The saturated number of elements of `shaped`.
   Value countElements(Value shaped);

@@ -50,8 +50,7 @@ private:
   void require(Value holds, Status status, const Twine &text,
                Value expected = {}, Value actual = {});
   /// Ends a group of checks. Returns the status of the first check that fails,
-  /// or
-  /// the status that `next` emits if all of them hold.
+  /// or the status that `next` emits if all of them hold.
   Value finish(const EntryArguments &arguments, StringRef suffix,
                function_ref<Value()> next);
   Value report(const EntryArguments &arguments, ArrayRef<std::string> texts,
@@ -69,8 +68,7 @@ private:
   Value storeResultSizes(const EntryArguments &arguments, unsigned first,
                          ArrayRef<Value> sizes);
   /// Emits the code that uses the computed sizes of the results, and returns
-  /// its
-  /// status, an i32. The results are the parameters from `first` on.
+  /// its status, an i32. The results are the parameters from `first` on.
   using UseSizes = function_ref<Value(unsigned first, ArrayRef<Value> sizes)>;
   Value checkShapes(const EntryArguments &arguments, UseSizes use);
   void requireWorkspace(const EntryArguments &arguments);
@@ -110,8 +108,7 @@ private:
 };
 
 /// The size that NAME_workspace returns. It includes padding, because the
-/// caller's
-/// memory may start at any address.
+/// caller's memory may start at any address.
 Value createWorkspaceSize(OpBuilder &b, const FunctionEntries &exported,
                           ValueRange descriptors);
 

@@ -17,8 +17,7 @@ using namespace mlir::bngrad;
 /// bngrad_report reports error `number`. Its message, a status byte followed by
 /// a printf format, starts at `texts[starts[number]]`. The function prints the
 /// message to `text`, which has `size` bytes, unless `text` is null, and
-/// returns
-/// the status.
+/// returns the status.
 static constexpr StringLiteral kCheckHelpers = R"mlir(
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func internal @bngrad_report(%texts: !llvm.ptr, %starts: !llvm.ptr, %number: i64, %expected: i64, %actual: i64, %text: !llvm.ptr, %size: i64) -> i32 attributes {passthrough = ["cold", "noinline"]} {

@@ -71,8 +71,7 @@ static void dropAttributes(func::FuncOp function) {
 }
 
 /// Returns a constant of `type` with all bits set, or null if `type` is neither
-/// a
-/// number nor a vector of numbers.
+/// a number nor a vector of numbers.
 static Value createAllOnes(OpBuilder &b, Location loc, Type type) {
   Type element = isa<VectorType>(type) ? getElementTypeOrSelf(type) : type;
   TypedAttr value;

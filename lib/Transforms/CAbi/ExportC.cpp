@@ -96,13 +96,11 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
 }
 
 /// Manages workspaces for calls that are not given one. A mapping starts with
-/// its
-/// size in bytes, and the workspace follows 64 bytes later. After a call, its
-/// workspace is kept in one of 16 slots for the next call, or unmapped if all
-/// slots are full. A destructor unmaps the workspaces in the slots. Large
+/// its size in bytes, and the workspace follows 64 bytes later. After a call,
+/// its workspace is kept in one of 16 slots for the next call, or unmapped if
+/// all slots are full. A destructor unmaps the workspaces in the slots. Large
 /// workspaces ask for huge pages, because transposing copies access many pages
-/// at
-/// once.
+/// at once.
 static constexpr StringLiteral kExportHelpers = R"mlir(
 llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
 llvm.func @munmap(!llvm.ptr, i64) -> i32
@@ -345,8 +343,7 @@ static void addPackedEntries(const FunctionEntries &exported) {
 }
 
 /// Makes `functions` internal, and renames them so that they cannot collide
-/// with
-/// functions of a library or of the lowering, such as exp or malloc.
+/// with functions of a library or of the lowering, such as exp or malloc.
 static LogicalResult hide(ArrayRef<func::FuncOp> functions,
                           SymbolTable &symbols) {
   for (func::FuncOp function : functions) {
@@ -365,8 +362,7 @@ static LogicalResult hide(ArrayRef<func::FuncOp> functions,
 }
 
 /// Checks that no other symbol has the name of an entry of the functions
-/// `names`.
-/// Symbols that are not func.func have not been renamed.
+/// `names`. Symbols that are not func.func have not been renamed.
 static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
                                       ArrayRef<std::string> names, bool packed,
                                       bool infer) {

@@ -18,8 +18,7 @@ namespace mlir::bngrad {
 class FunctionEntries {
 public:
   /// If `status` is not null, each entry calls it after the function and
-  /// returns
-  /// its value as the status.
+  /// returns its value as the status.
   FunctionEntries(func::FuncOp function, StringRef name, func::FuncOp status);
 
   func::FuncOp getFunction() const { return function; }
@@ -63,21 +62,18 @@ public:
                         ArrayRef<Type> more, Type result) const;
 
   /// Converts the parameters of a C entry to operands of the function. The
-  /// buffers
-  /// are given as pointers to their data or as pointers to their descriptors,
-  /// and
-  /// the scalars as C passes them.
+  /// buffers are given as pointers to their data or as pointers to their
+  /// descriptors, and the scalars as C passes them.
   SmallVector<Value> fromPointers(OpBuilder &b, ValueRange values) const;
   SmallVector<Value> fromDescriptors(OpBuilder &b, ValueRange values) const;
 
   /// Loads the data pointers from the descriptors in `values`, and leaves
-  /// scalars
-  /// as they are.
+  /// scalars as they are.
   SmallVector<Value> getPointers(OpBuilder &b, ValueRange values) const;
 
   /// Calls the function and returns its status, an i32. `memory` is the
-  /// workspace,
-  /// aligned to 64 bytes, and `threads` is a pointer to a bngrad_threads_t.
+  /// workspace, aligned to 64 bytes, and `threads` is a pointer to a
+  /// bngrad_threads_t.
   Value call(OpBuilder &b, ArrayRef<Value> operands, Value memory,
              Value threads) const;
   /// Like `call`, but allocates the workspace and uses OpenMP's threads.
@@ -96,8 +92,7 @@ private:
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
 /// Adds NAME_checked, NAME_diagnose and NAME_workspace. If `infer` is true and
-/// the
-/// function has a shape function, also adds NAME_infer.
+/// the function has a shape function, also adds NAME_infer.
 void addCheckedEntries(const FunctionEntries &exported, bool infer);
 
 /// Adds the helper functions that checked entries call to `module`.

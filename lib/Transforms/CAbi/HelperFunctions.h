@@ -20,17 +20,14 @@ LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
                                     StringRef purpose);
 
 /// Adds the functions and globals in `text`, LLVM dialect assembly, to the
-/// start
-/// of `module`. Fails if the module has a conflicting symbol of the same name;
-/// `purpose` is as above.
+/// start of `module`. Fails if the module has a conflicting symbol of the same
+/// name; `purpose` is as above.
 LogicalResult addHelperFunctions(ModuleOp module, StringRef text,
                                  StringRef purpose);
 
 /// Returns the calls of `function`, or nothing if it has other uses, so that
-/// its
-/// type cannot be changed. References in attributes of functions do not count
-/// as
-/// uses.
+/// its type cannot be changed. References in attributes of functions do not
+/// count as uses.
 std::optional<SmallVector<func::CallOp>> findCalls(func::FuncOp function,
                                                    ModuleOp module);
 

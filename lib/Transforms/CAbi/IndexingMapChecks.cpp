@@ -34,10 +34,9 @@ static bool isPlain(AffineExpr expr) {
 
 namespace {
 /// The bounds of a value, of type index. `isKnown`, an i1, is true if these
-/// bounds
-/// and all bounds they were computed from are at most kMostElements in
-/// magnitude.
-/// Otherwise the computation may have overflowed, and the range is unknown.
+/// bounds and all bounds they were computed from are at most kMostElements in
+/// magnitude. Otherwise the computation may have overflowed, and the range is
+/// unknown.
 struct IndexRange {
   Value least, greatest, isKnown;
 };
@@ -56,9 +55,8 @@ private:
               const Twine &message);
 
   /// Emits a range that contains all values of `expr`. The range is exact if
-  /// each
-  /// loop occurs only once in `expr` or in its simplified form. Returns nothing
-  /// if a divisor is not a positive constant.
+  /// each loop occurs only once in `expr` or in its simplified form. Returns
+  /// nothing if a divisor is not a positive constant.
   std::optional<IndexRange> findRange(AffineExpr expr);
   std::optional<IndexRange> findOwnRange(AffineExpr expr);
   IndexRange toRange(int64_t value);
@@ -189,9 +187,9 @@ std::optional<IndexRange> IndexingMapChecks::findOwnRange(AffineExpr expr) {
 
 std::optional<IndexRange> IndexingMapChecks::findRange(AffineExpr expr) {
   std::optional<IndexRange> range = findOwnRange(expr);
-  // Either form may give the narrower range. Simplification turns
-  // i mod 4 + (i floordiv 4) * 4 into i, which is exact, but it also expands
-  // (i + 3) mod 4 to an expression in which i occurs twice.
+  // Either form may give the narrower range. Simplification turns i mod 4 + (i
+  // floordiv 4) * 4 into i, which is exact, but it also expands (i + 3) mod 4
+  // to an expression in which i occurs twice.
   AffineExpr simple = simplifyAffineExpr(expr, loops.size(), /*numSymbols=*/0);
   if (!range || simple == expr)
     return range;

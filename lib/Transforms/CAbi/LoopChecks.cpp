@@ -22,8 +22,7 @@ using arith::CmpIPredicate;
 
 // Upstream checks this only if every loop has iterations. It must hold even if
 // one has none, because the sizes of the results may be computed from any dim
-// of
-// a loop.
+// of a loop.
 void mlir::bngrad::addLoopChecks(linalg::LinalgOp op) {
   CheckBuilder checks(op, op.getLoc());
   SmallVector<Value> sizes(op.getNumLoops());
@@ -81,8 +80,7 @@ void LoopChecks::checkSteps() {
 }
 
 /// The difference of the bounds must not overflow, because the workspace for
-/// the
-/// iterations is computed from it.
+/// the iterations is computed from it.
 void LoopChecks::checkBounds() {
   std::optional<SmallVector<OpFoldResult>> lower = loop.getLoopLowerBounds();
   std::optional<SmallVector<OpFoldResult>> upper = loop.getLoopUpperBounds();

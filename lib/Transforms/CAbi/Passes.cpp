@@ -17,7 +17,6 @@ using namespace mlir::bngrad;
 void mlir::bngrad::addInlinePasses(OpPassManager &pm) {
   pm.addPass(createBNGradDropPromisesPass());
   // Inline without upstream's canonicalization, so that functions are checked
-  // and
-  // run as they were written.
+  // and run as they were written.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
 }

@@ -8,10 +8,10 @@
 //
 // The buffers of a block are placed one after another. The buffers of a nested
 // region start where the preceding buffers of the block end, and later buffers
-// of
-// the block reuse their memory, because they are dead once the region has run.
-// The function that computes the size of the workspace adds up the sizes in the
-// same way. It contains the slice of the function that the sizes depend on.
+// of the block reuse their memory, because they are dead once the region has
+// run. The function that computes the size of the workspace adds up the sizes
+// in the same way. It contains the slice of the function that the sizes depend
+// on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 /// The alignment of each buffer in bytes: a cache line, which is also enough
-/// for
-/// the vectors of any target.
+/// for the vectors of any target.
 static constexpr int64_t kBufferAlignment = 64;
 
 /// The buffer that `op` frees, or null.
@@ -87,8 +86,7 @@ private:
 class Planner {
 public:
   /// Plans the memory of gpu.alloc if `ofDevice` is true, otherwise the memory
-  /// of
-  /// memref.alloc.
+  /// of memref.alloc.
   Planner(func::FuncOp function, bool ofDevice)
       : function(function), ofDevice(ofDevice), builder(function.getContext()),
         bytes(builder, function.getLoc(), kBufferAlignment) {}
@@ -158,8 +156,7 @@ bool Planner::addSlice(Value value) {
 }
 
 /// Whether `op` can be erased: it has no token, or depends on a single token
-/// that
-/// can replace its own.
+/// that can replace its own.
 static bool canErase(Operation *op) {
   auto async = dyn_cast<gpu::AsyncOpInterface>(op);
   return !async || !async.getAsyncToken() ||

@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A shape function is a copy of the function, transformed by upstream's
-// run-time
-// verification and shape resolution. Any op that implements their interfaces is
-// therefore supported.
+// run-time verification and shape resolution. Any op that implements their
+// interfaces is therefore supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +75,7 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
     int64_t number = errors.size();
     bool hasSizes = sizes[0] != nullptr;
     // The expected size follows the message, as in "to be at least 0" and "to
-    // be
-    // that of source, 5".
+    // be that of source, 5".
     bool needsComma = hasSizes && !message.ends_with(" at least") &&
                       !message.ends_with(" at most");
     errors.push_back({loc, message.str() + (needsComma ? "," : ""), hasSizes});
@@ -131,8 +129,7 @@ static std::pair<unsigned, int64_t> findSize(TypeRange types, unsigned i) {
 /// ops that write. `results` are the types of the program's results.
 ///
 /// Errors: a diagnostic and failure if a cf.assert of the program or a size of
-///         a
-///         result depends on such data.
+///         a result depends on such data.
 static LogicalResult removeWrites(func::FuncOp function, TypeRange results) {
   SmallVector<scf::IfOp> reports;
   function.walk([&](scf::IfOp op) {
@@ -299,9 +296,8 @@ LogicalResult mlir::bngrad::makeShapeFunction(func::FuncOp function,
   generatePaddings(function);
 
   // Express the sizes of the results by the sizes of the arguments, which
-  // leaves
-  // the data dead. Linalg ops on buffers become loops, whose writes can be
-  // removed.
+  // leaves the data dead. Linalg ops on buffers become loops, whose writes can
+  // be removed.
   SmallVector<Type> results(function.getResultTypes());
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     returnSizes(op);
@@ -355,8 +351,7 @@ static func::FuncOp getReport(ModuleOp module) {
 }
 
 /// Turns `text` into a printf format that prints it on one line, with
-/// unprintable
-/// bytes escaped.
+/// unprintable bytes escaped.
 static std::string escapeFormat(StringRef text) {
   std::string format;
   llvm::raw_string_ostream os(format);

@@ -96,13 +96,12 @@ public:
 
 private:
   /// Checks that `dynamicSizes` are not negative, and returns all sizes of
-  /// `type`.
-  /// Skips results of dim ops, which have been checked where they were created.
+  /// `type`. Skips results of dim ops, which have been checked where they were
+  /// created.
   SmallVector<Value> verifySizes(ShapedType type, ValueRange dynamicSizes,
                                  StringRef where = "");
   /// Finds an ancestor of `op`, or `op` itself, before which ops may be
-  /// inserted:
-  /// the regions of scf.in_parallel and vector.mask accept no others.
+  /// inserted: the regions of scf.in_parallel and vector.mask accept no others.
   static Operation *findInsertionPoint(Operation *op) {
     while (isa<scf::InParallelOp, vector::MaskOp>(op->getParentOp()))
       op = op->getParentOp();
@@ -340,8 +339,7 @@ void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
 }
 
 /// Checks that the dims of each group can be merged: the result has the stride
-/// of
-/// the last dim of the group.
+/// of the last dim of the group.
 void SizeChecks::check(memref::CollapseShapeOp op) {
   MemRefType type = op.getSrcType();
   if (type.getLayout().isIdentity())
@@ -364,8 +362,7 @@ void SizeChecks::check(memref::CollapseShapeOp op) {
 }
 
 /// Follows views of `buffer` to the buffer it is a part of, as long as the
-/// element
-/// type stays the same.
+/// element type stays the same.
 static Value findWhole(Value buffer) {
   Type element = getElementTypeOrSelf(buffer);
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
@@ -521,8 +518,7 @@ void SizeChecks::check(VectorTransferOpInterface op) {
 }
 
 /// Erases upstream's checks of indices and slices. Their messages do not
-/// contain
-/// the values, unlike the messages of the checks in this file.
+/// contain the values, unlike the messages of the checks in this file.
 static void eraseUpstreamChecks(func::FuncOp function) {
   function.walk([](cf::AssertOp op) {
     StringRef message = op.getMsg();
@@ -536,8 +532,7 @@ static void eraseUpstreamChecks(func::FuncOp function) {
 }
 
 /// Reports a cast of memory of unknown extent, and a view whose elements have
-/// an
-/// unknown size in bytes.
+/// an unknown size in bytes.
 static LogicalResult verifyView(Operation *op) {
   if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op);
       cast && !isa<MemRefType>(findWhole(cast.getSource()).getType()))

@@ -17,21 +17,15 @@ namespace mlir::bngrad {
 inline constexpr llvm::StringLiteral kUpstreamMessage = "\n^ ";
 
 /// Adds the run-time checks of sizes and indices that upstream lacks, as
-/// cf.asserts
-/// before each op, or before the enclosing op if its region accepts no other
-/// ops.
-/// If the condition compares two index values, the first is the actual and the
-/// second the expected value. The checks replace upstream's checks of indices
-/// and
-/// slices, whose messages do not contain the values. docs/ahead-of-time.md
-/// lists
-/// the ops.
+/// cf.asserts before each op, or before the enclosing op if its region accepts
+/// no other ops. If the condition compares two index values, the first is the
+/// actual and the second the expected value. The checks replace upstream's
+/// checks of indices and slices, whose messages do not contain the values.
+/// docs/ahead-of-time.md lists the ops.
 ///
 /// Errors: a diagnostic and failure for a memref.reinterpret_cast of an
-///         unranked
-///         buffer that is not a cast of a ranked one, and for a memref.view
-///         whose
-///         elements have an unknown size in bytes.
+///         unranked buffer that is not a cast of a ranked one, and for a
+///         memref.view whose elements have an unknown size in bytes.
 LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad

@@ -33,8 +33,7 @@ static bool mayWrite(Operation *op) {
 }
 
 /// The function argument or the allocation that `buffer` is a part of, or null
-/// if
-/// unknown.
+/// if unknown.
 Value Writes::findMemory(Value buffer) {
   for (;;) {
     Operation *op = buffer.getDefiningOp();

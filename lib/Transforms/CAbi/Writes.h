@@ -16,8 +16,7 @@
 namespace mlir::bngrad {
 
 /// Marks the ops of reports while a shape function is made. Their effects do
-/// not
-/// count as writes of the function.
+/// not count as writes of the function.
 inline constexpr StringLiteral kReportAttrName = "bngrad.report";
 
 /// Finds the data that a function writes, and the values that depend on it.
@@ -29,12 +28,10 @@ public:
   /// Whether `value` depends on data that the function writes.
   bool decideOn(Value value);
   /// Whether the condition of `op`, or how often `op` runs, depends on data
-  /// that
-  /// the function writes.
+  /// that the function writes.
   bool decideOn(scf::IfOp op);
   /// Removes the ops that write. Remaining uses of their results become poison,
-  /// so
-  /// no value that matters may depend on them.
+  /// so no value that matters may depend on them.
   ///
   /// Errors: a diagnostic and failure for an op that contains a report.
   LogicalResult remove();

@@ -49,8 +49,7 @@ inline constexpr StringLiteral kParametersAttrName = "bngrad.parameters";
 
 /// Attributes of exported functions: the function that computes the sizes of
 /// their results (`--bngrad-add-shape-functions`), and its error messages,
-/// which
-/// are printf formats that take the expected and the actual size.
+/// which are printf formats that take the expected and the actual size.
 inline constexpr StringLiteral kShapesAttrName = "bngrad.shapes";
 inline constexpr StringLiteral kSizeErrorsAttrName = "bngrad.size_errors";
 

@@ -58,14 +58,11 @@ def BNGradAddShapeFunctionsPass
   let summary = "Add functions that check sizes and compute result sizes";
   let description = [{
     Needs: functions on tensors, at the bngrad level.
-    Gives: for each public function NAME, a private function NAME.shapes. It
-           takes
+    Gives: for each public function NAME, a private function NAME.shapes. It takes
            the same arguments and a pointer to three i64, computes no data, and
-           returns the dynamic sizes of the results. If a check of sizes fails,
-           it
+           returns the dynamic sizes of the results. If a check of sizes fails, it
            stores the number of the error, the expected size and the actual size
-           at the pointer, and returns a status. NAME gets its parameter names
-           and
+           at the pointer, and returns a status. NAME gets its parameter names and
            the messages of these errors as attributes, for `bngrad-export-c`.
     Fails: with an error at the op, if
 
@@ -73,8 +70,7 @@ def BNGradAddShapeFunctionsPass
       * the indices of a reshape of tensors are not consecutive;
       * the index of a dim is negative;
       * an indexing map has a divisor that is not a positive constant;
-      * the source of a memref.reinterpret_cast is an unranked buffer that is
-      * not
+      * the source of a memref.reinterpret_cast is an unranked buffer that is not
         a cast of a ranked one;
       * the condition of a cf.assert or the size of a result depends on memory
         that the function writes.
@@ -93,12 +89,9 @@ def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
     Needs: functions on buffers.
     Gives: each function that may allocate memory, directly or through a call,
            returns a status as its last result, an i32. This pass always returns
-           0; `bngrad-lower-allocations` adds the paths that return another
-           value
-           when memory runs out. `bngrad-export-c` adds the status as well, so
-           it
-           does not need this pass. Functions whose address is taken are
-           unchanged.
+           0; `bngrad-lower-allocations` adds the paths that return another value
+           when memory runs out. `bngrad-export-c` adds the status as well, so it
+           does not need this pass. Functions whose address is taken are unchanged.
     Fails: never.
 
     Before:
@@ -132,24 +125,18 @@ def BNGradPlanWorkspacePass
   let summary = "Replace allocations by views of a workspace argument";
   let description = [{
     Needs: functions on buffers, after `bngrad-apply-schedule`.
-    Gives: each public function NAME that is not called in the module gets a
-           last
+    Gives: each public function NAME that is not called in the module gets a last
            argument of type `memref<?xi8>`, its workspace. A private function
            NAME.workspace takes the other arguments and returns the size of the
            workspace in bytes, which is at least 2^48 if a size is too large for
-           any memory. Allocations become views of the workspace, which are
-           aligned
-           to 64 bytes if the workspace is. The memory of a buffer of static
-           size
-           that is freed is reused for a later buffer in the same block if that
-           is
+           any memory. Allocations become views of the workspace, which are aligned
+           to 64 bytes if the workspace is. The memory of a buffer of static size
+           that is freed is reused for a later buffer in the same block if that is
            no larger. Each iteration of a parallel loop has its own view.
            With `device`, the pass replaces `gpu.alloc` in the same way. The
-           workspace is then device memory, and ops that waited for an
-           allocation
+           workspace is then device memory, and ops that waited for an allocation
            wait for the token that the allocation depended on.
-           An allocation is kept if it is in a sequential loop, if its size
-           depends
+           An allocation is kept if it is in a sequential loop, if its size depends
            on data, or if its buffer is passed to a call, a branch or a loop.
     Fails: never.
 
@@ -193,37 +180,29 @@ def BNGradPlanWorkspacePass
 def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let summary = "Give public functions entry points that C can call";
   let description = [{
-    Needs: functions on buffers whose results are out-parameters, before they
-           are
+    Needs: functions on buffers whose results are out-parameters, before they are
            lowered to LLVM.
-    Gives: entry points for each public function NAME.
+    Gives: the entry points below for each public function NAME. They take scalars
+           by value: index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as
+           a uint16_t with their bits. The function itself, private functions and
+           globals become internal. Functions get a dot in their names, so that
+           they cannot collide with functions of a library. Functions without a
+           body are unchanged.
 
-      * `int32_t NAME(...)` exists if every shape and stride is static, and
-      * takes
+      * `int32_t NAME(...)` exists if every shape and stride is static, and takes
         a pointer to the data of each buffer. It returns -1 without running the
         function if the pointer to a nonempty buffer is null, -2 if memory ran
         out, and otherwise the value of `status-function` after the call, or 0.
-      * `int32_t _mlir_ciface_NAME(...)` takes a pointer to the descriptor of
-      * each
+      * `int32_t _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
         buffer, and returns the same values, except that it returns -1 only if
         `NAME` exists.
-      * `NAME_checked`, `NAME_diagnose` and `NAME_workspace` check the
-      * arguments,
+      * `NAME_checked`, `NAME_diagnose` and `NAME_workspace` check the arguments,
         print the first error, and compute the size of the workspace
         (docs/ahead-of-time.md).
-      * With `infer`, `int32_t NAME_infer(descriptors, threads, text,
-      * text_size)`
+      * With `infer`, `int32_t NAME_infer(descriptors, threads, text, text_size)`
         exists if the sizes of the results follow from the arguments. It checks
-        the arguments as `NAME_checked` does, and stores the dynamic sizes of
-        the
+        the arguments as `NAME_checked` does, and stores the dynamic sizes of the
         results in their descriptors.
-
-           All of them take scalars by value: index as int64_t, i1 as uint8_t (0
-           is false), f16 and bf16 as a uint16_t with their bits. The function
-           itself, private functions and globals become internal. Functions get
-           a
-           dot in their names, so that they cannot collide with functions of a
-           library. Functions without a body are unchanged.
     Fails: if a public function has a name that C or a library reserves, has
            results, or has an argument that is neither a strided memref nor a
            scalar of these types.
@@ -254,14 +233,12 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let options = [
     Option<"statusFunction", "status-function", "std::string",
            /*default=*/"\"\"",
-           "Function int32_t(void) whose value NAME returns unless memory ran
-           out; "
+           "Function int32_t(void) whose value NAME returns unless memory ran out; "
            "if empty, NAME returns 0">,
     Option<"packed", "packed", "bool", /*default=*/"false",
            "Add only NAME_packed and NAME_packed_workspace">,
     Option<"infer", "infer", "bool", /*default=*/"false",
-           "Add NAME_infer, which computes the sizes of the results; ignored
-           with "
+           "Add NAME_infer, which computes the sizes of the results; ignored with "
            "packed">
   ];
   let dependentDialects = [

@@ -36,16 +36,14 @@ using EmitSizeError = function_ref<void(OpBuilder &, Location, int64_t number,
 
 /// Called once for each return of the shape function. The operands of `op` are
 /// the dynamic sizes of the results as index values, in the order of results
-/// and
-/// dims; the callback may insert ops before `op` and replace its operands.
+/// and dims; the callback may insert ops before `op` and replace its operands.
 using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 
 /// Turns `function`, which is on tensors, into a function that checks at run
 /// time the sizes and indices of all ops and computes the sizes of the results,
 /// but no data. The checks come from upstream's RuntimeVerifiableOpInterface
-/// and,
-/// for ops that do not implement it, from SizeChecks.h. Element i of `errors`
-/// describes error number i.
+/// and, for ops that do not implement it, from SizeChecks.h. Element i of
+/// `errors` describes error number i.
 ///
 /// Errors: a diagnostic and failure for
 ///   * a call, because calls must have been inlined;
