@@ -53,9 +53,9 @@ constexpr const mlir::bngrad::RoleInfo &getInfo(int operand) {
 /// Such as "grad_input".
 constexpr const char *getName(Operand operand) { return getInfo(operand).name; }
 
-/// Such as "the whole gradient".
+/// Such as "batch_norm_backward".
 constexpr const char *getName(OpKind op) {
-  return mlir::bngrad::getInfo(op).title;
+  return mlir::bngrad::getInfo(op).name;
 }
 
 constexpr OperandUse getUse(OpKind op, int operand) {

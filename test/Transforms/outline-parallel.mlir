@@ -91,7 +91,8 @@ llvm.func @casts(%a: !llvm.ptr) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'dlsym', which runs parallel loops, got 'llvm.func'}}
+// expected-error @below {{expected no symbol called 'dlsym', the name of a
+// function needed to run parallel loops, got 'llvm.func'}}
 llvm.func @dlsym(i32)
 llvm.func @h() {
   bngrad.parallel {

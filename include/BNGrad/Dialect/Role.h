@@ -82,14 +82,13 @@ enum class OpKind {
 };
 
 struct OpInfo {
-  const char *name;  ///< its mnemonic
-  const char *part;  ///< its name in the C library's descriptions
-  const char *title; ///< its name in errors
+  const char *name; ///< its mnemonic, which diagnostics use as well
+  const char *part; ///< its name in the C library's descriptions
 };
 
 /// In the order of OpKind.
 inline constexpr OpInfo kOps[] = {
-#define BNGRAD_OP(op, name, part, title) {name, part, title},
+#define BNGRAD_OP(op, name, part) {name, part},
 #include "BNGrad/Dialect/Roles.def"
 };
 

@@ -1,4 +1,4 @@
-//===- AddThreads.cpp - the argument for threads --------------------------===//
+//===- AddThreads.cpp - threads arguments of functions --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,7 +29,8 @@ void mlir::bngrad::addThreads(ModuleOp module) {
     if (loops.wasInterrupted())
       found.insert(function);
   }
-  // Those who call them follow in turn.
+  // The callers of these functions need the argument too, and so do theirs:
+  // `found` grows in the loop.
   DenseMap<Operation *, Value> arguments;
   SmallVector<func::CallOp> updated;
   for (size_t i = 0; i < found.size(); ++i) {

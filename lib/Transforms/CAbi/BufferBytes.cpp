@@ -15,7 +15,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// More than any memory holds, and so few that sums of it are exact.
+/// More bytes than any memory has, but few enough that adding many such sizes
+/// does not overflow.
 static constexpr int64_t kMost = int64_t(1) << 48;
 
 int64_t mlir::bngrad::getElementBytes(Type type) {

@@ -14,24 +14,25 @@
 
 namespace mlir::bngrad {
 
-/// The bytes of an element of a buffer; 0 if its size in memory is not known.
+/// The number of bytes that an element of a buffer occupies, or 0 if unknown.
 int64_t getElementBytes(Type type);
 
-/// Emits sizes in bytes, as i64. A size that no memory holds is 2^48 or more,
-/// and sums of them are exact.
+/// Emits sizes in bytes as i64 values. A size too large for any memory
+/// saturates at 2^48 or more, which leaves room to add many of them without
+/// overflow.
 class BufferBytes {
 public:
-  /// `alignment`: sizes of buffers are multiples of it, a power of 2.
+  /// Buffer sizes are rounded up to multiples of `alignment`, a power of 2.
   BufferBytes(OpBuilder &builder, Location loc, int64_t alignment)
       : builder(builder), loc(loc), alignment(alignment) {}
 
-  /// The size of a buffer whose elements have a known size.
+  /// The size of a buffer of `type`, whose element size must be known.
   Value compute(MemRefType type, ValueRange dynamicSizes) const;
   Value constant(int64_t value) const;
   Value fromIndex(Value index) const;
   Value toIndex(Value bytes) const;
   Value add(Value lhs, Value rhs) const;
-  /// The product, at most 2^48.
+  /// The product, saturated at 2^48.
   Value multiply(Value lhs, Value rhs) const;
 
 private:

@@ -24,10 +24,10 @@ struct Row {
   StringLiteral where, c, cClause, cxx, cxxClause, names;
 };
 
-/// The meaning that a reserved name has in C or C++.
+/// What a reserved name denotes in C or C++.
 struct Meaning {
   const Row *row = nullptr;
-  /// Of a function of mathematics for a type that C has since then.
+  /// Whether the name is a math function for a type that was added in C23.
   bool isSinceC23 = false;
 
   explicit operator bool() const { return row; }
@@ -39,19 +39,22 @@ static constexpr Row kRows[] = {
 #include "CNames.def"
 };
 
-// C99 7.12 and 7.3; C23 7.12, H.11 and 7.12 for decimal types.
+// Suffixes of math functions, by type: C99 7.12 and 7.3; C23 7.12 (also for
+// decimal types) and H.11.
 static constexpr StringLiteral kSuffixes[] = {"f", "l"};
 static constexpr StringLiteral kSuffixesOfC23[] = {
     "d32", "d64", "d96", "d128", "d64x", "d128x", "f16",
     "f32", "f64", "f96", "f128", "f32x", "f64x",  "f128x"};
 
-/// Meanings by name, and of prefixes.
+/// The rows of CNames.def by exact name, and by prefix for names that end in
+/// `*`.
 static const auto &getNames() {
   struct Names {
     llvm::StringMap<const Row *> exact;
     SmallVector<std::pair<StringRef, const Row *>> prefixes;
   };
-  // Never destroyed: threads may compile while the process ends.
+  // Never destroyed, because other threads may still compile while the process
+  // exits.
   static const Names &names = *new Names([] {
     Names result;
     for (const Row &row : kRows) {
@@ -121,15 +124,16 @@ static std::string describe(Meaning meaning) {
   return text + row.cxx.str();
 }
 
-/// Whether `name` is made of letters of ASCII, digits and `_`, as every version
-/// of C allows.
+/// Whether `name` is an identifier in every version of C: ASCII letters, digits
+/// and `_`.
 static bool isIdentifier(StringRef name) {
   auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name, isWord);
 }
 
-/// Names of our headers and of the libraries that outputs are linked with.
+/// Whether the name may be declared in BNGrad's headers or defined by a library
+/// that the output is linked with.
 static bool isOfRuntime(StringRef name) {
   static constexpr StringLiteral kPrefixes[] = {
       "bngrad", "BNGRAD_", "kmp_", "kmpc_", "mgpu", "omp_", "ompc_", "ompt_"};
@@ -137,7 +141,7 @@ static bool isOfRuntime(StringRef name) {
       kPrefixes, [&](StringRef prefix) { return name.starts_with(prefix); });
 }
 
-/// Whether LLVM takes `name` for a function of the library of C.
+/// Whether LLVM treats `name` as a C library function.
 static bool isKnownToLLVM(StringRef name) {
   static const auto &library = *new llvm::TargetLibraryInfoImpl(
       llvm::Triple("x86_64-unknown-linux-gnu"));
@@ -153,8 +157,8 @@ bool mlir::bngrad::isCLibraryName(StringRef name) {
 }
 
 bool mlir::bngrad::isCParameterName(StringRef name) {
-  // C99 7.1.3, C++11 [global.names]: a leading underscore is reserved in some
-  // scopes or in all, depending on the next character.
+  // C99 7.1.3 and C++11 [global.names] reserve names with a leading underscore,
+  // in some or all scopes depending on the next character.
   if (!isIdentifier(name) || name.front() == '_' || isOfRuntime(name))
     return false;
   Meaning meaning = findMeaning(name);
@@ -165,15 +169,15 @@ bool mlir::bngrad::isCParameterName(StringRef name) {
 
 std::string mlir::bngrad::findExportNameError(StringRef name) {
   if (!isIdentifier(name))
-    return "not an identifier of C";
-  // Those of file scope are reserved: C99 7.1.3, C++11 [global.names].
+    return "not a C identifier";
+  // C99 7.1.3 and C++11 [global.names] reserve these names at file scope.
   if (name.front() == '_')
-    return "an underscore in front is reserved since C99 and C++11";
+    return "names with a leading underscore are reserved since C99 and C++11";
   if (isOfRuntime(name))
     return "reserved for the runtime libraries";
   if (Meaning meaning = findMeaning(name))
     return describe(meaning);
   if (isKnownToLLVM(name))
-    return "reserved for the library of C";
+    return "reserved for the C library";
   return "";
 }

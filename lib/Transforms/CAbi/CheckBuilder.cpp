@@ -56,7 +56,7 @@ Value CheckBuilder::multiplyAll(Value count,
 void CheckBuilder::verifyProduct(ValueRange sizes) {
   SmallVector<Value> factors;
   for (Value size : sizes)
-    // A product of others matters where one is 0.
+    // A size of 0 must not hide an overflow of the other sizes' product.
     factors.push_back(b.createOrFold<arith::MaxSIOp>(loc, size, constant(1)));
   verify(CmpIPredicate::sle, multiply(factors), constant(kMostElements),
          "expected product of sizes to be at most");
@@ -70,8 +70,8 @@ void CheckBuilder::verifySum(ValueRange sizes, const Twine &what) {
          "expected " + what + " to be at most");
 }
 
-// In i64, as upstream folds the high half of a product by 1 to an arith.extsi,
-// which index lacks.
+// Multiplies as i64, because upstream folds the high half of a product by 1 to
+// an arith.extsi, which does not accept index.
 std::pair<Value, Value> CheckBuilder::multiplySigned(Value lhs, Value rhs) {
   Type i64 = b.getI64Type(), index = b.getIndexType();
   auto product = arith::MulSIExtendedOp::create(

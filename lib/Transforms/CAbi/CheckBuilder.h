@@ -18,13 +18,15 @@
 
 namespace mlir::bngrad {
 
-/// The first and the last element of a buffer, from its aligned pointer.
+/// The positions of the first and last element of a buffer in memory, in
+/// elements relative to its aligned pointer.
 struct Extent {
   Value first, last;
 };
 
-/// Emits conditions on index values as cf.assert. Products and sums are those
-/// of sizes that come from a caller, so that they may overflow.
+/// Emits conditions on index values as cf.assert. The sizes may come from a
+/// caller and have any value, so products and sums of them are guarded against
+/// overflow.
 class CheckBuilder {
 public:
   CheckBuilder(Operation *insertBefore, Location loc)
@@ -50,8 +52,8 @@ public:
   Value subtract(Value lhs, Value rhs) {
     return b.createOrFold<arith::SubIOp>(loc, lhs, rhs);
   }
-  /// Requires that the comparison holds. The report of one that fails has both
-  /// values.
+  /// Requires that the comparison holds; otherwise, both values are reported
+  /// after the message.
   void verify(arith::CmpIPredicate predicate, Value actual, Value expected,
               const Twine &message);
   void verifyEqual(Value actual, Value expected, const Twine &message) {
@@ -64,22 +66,23 @@ public:
     verify(arith::CmpIPredicate::sge, actual, constant(least),
            "expected " + what + " to be at least");
   }
-  /// Requires that products of `sizes`, which are not negative, do not
-  /// overflow.
+  /// Requires that no product of some of `sizes`, which are nonnegative,
+  /// overflows.
   void verifyProduct(ValueRange sizes);
-  /// The product of numbers that are not negative, saturated.
+  /// The saturated product of nonnegative numbers.
   Value multiply(ValueRange sizes);
   Value multiply(Value product, Value size);
   /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
   Value multiplyAll(Value count, function_ref<Value(Value)> getSize);
-  /// Requires that `sizes`, which are not negative, have a sum. The message is
-  /// about the last one.
+  /// Requires that the sum of `sizes`, which are nonnegative, does not
+  /// overflow. `what` names the last one, which the message blames.
   void verifySum(ValueRange sizes, const Twine &what);
-  /// The number of elements of `shaped`, saturated.
+  /// The saturated number of elements of `shaped`.
   Value countElements(Value shaped);
-  /// The product, and whether it has not overflowed.
+  /// The product, and an i1 that is true unless it overflowed.
   std::pair<Value, Value> multiplySigned(Value lhs, Value rhs);
-  /// The elements of a buffer that is not empty.
+  /// The extent of a nonempty buffer, clamped to +-kMostElements where it could
+  /// overflow.
   Extent findExtent(Value offset, ValueRange sizes, ValueRange strides);
 
 protected:

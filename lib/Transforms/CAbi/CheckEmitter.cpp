@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each check is a condition, a status, and a text with the expected and the
-// actual value. All of a group are evaluated, and the first that fails is
-// reported; a group reads only what the groups before have checked. The texts
-// are formats of printf, whose first byte is the status.
+// A check is a condition, a status, and a message about the expected and the
+// actual value. Checks are emitted in groups: a group evaluates all of its
+// conditions and reports the first that fails, and it reads only data that the
+// preceding groups have checked. A message is stored as a byte with the status,
+// followed by a printf format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The size of a bngrad_threads_t, and the offsets of its functions.
+/// The size of a bngrad_threads_t, and the offsets of its fields `count` and
+/// `run`, in bytes.
 static constexpr int64_t kThreadsBytes = 32, kCountOffset = 16, kRunOffset = 24;
 
 void CheckEmitter::require(Value holds, Status status, const Twine &text,
@@ -150,13 +152,13 @@ void CheckEmitter::requireBuffer(unsigned i, MemRefType type,
           constant(bytes), rest);
 }
 
-/// Requires that products of `sizes` do not overflow. No memory has as many
-/// elements, but a stride may be 0.
+/// Requires that products of `sizes` do not overflow. Such sizes are possible
+/// even though no memory has that many elements, because a stride may be 0.
 void CheckEmitter::requireProduct(unsigned i, ArrayRef<Value> sizes) {
   Value product = constant(1), one = constant(1), zero = constant(0);
   Value most = constant(std::numeric_limits<int64_t>::max());
   for (Value size : sizes) {
-    // A product of others matters where one is 0.
+    // A size of 0 must not hide an overflow of the other sizes' product.
     Value factor = arith::MaxSIOp::create(b, loc, size, one);
     auto next = arith::MulUIExtendedOp::create(b, loc, product, factor);
     product = arith::SelectOp::create(
@@ -189,7 +191,7 @@ void CheckEmitter::requireStrides(unsigned i, MemRefType type,
     if (!expected)
       continue;
     Value actual = descriptor.stride(b, loc, dim);
-    // That of a dim with one element is not used.
+    // The stride of a dim with one element is not used.
     Value isUnused = either(isEmpty, isEqual(sizes[dim], constant(1)));
     require(either(isUnused, isEqual(actual, expected)), Status::BadStrides,
             name(i) + ": expected stride of dim " + Twine(dim) +
@@ -206,7 +208,7 @@ void CheckEmitter::requireStrides(unsigned i, MemRefType type,
 }
 
 void CheckEmitter::requireThreads(Value threads) {
-  // Of a table that is not there, one that is right.
+  // A null pointer selects OpenMP; use values that pass all checks for it.
   Value isNull = isEqual(toInt(threads), constant(0));
   auto fields = scf::IfOp::create(
       b, loc, isNull,
@@ -235,8 +237,8 @@ void CheckEmitter::requireThreads(Value threads) {
             Twine("threads: expected a function ") + field + ", got null");
 }
 
-/// Requires the dynamic sizes of the results, which are the parameters from
-/// `first` on, to be `sizes`.
+/// Requires that the dynamic sizes of the results are `sizes`. The results are
+/// the parameters from `first` on.
 void CheckEmitter::requireResultSizes(const EntryArguments &arguments,
                                       unsigned first, ArrayRef<Value> sizes) {
   ArrayRef<Type> parameters = exported.getParameters();
@@ -259,7 +261,7 @@ void CheckEmitter::requireResultSizes(const EntryArguments &arguments,
   }
 }
 
-/// Stores `sizes` as the dynamic sizes of the results.
+/// Stores `sizes` as the dynamic sizes in the descriptors of the results.
 Value CheckEmitter::storeResultSizes(const EntryArguments &arguments,
                                      unsigned first, ArrayRef<Value> sizes) {
   ArrayRef<Type> parameters = exported.getParameters();
@@ -281,10 +283,11 @@ Value CheckEmitter::storeResultSizes(const EntryArguments &arguments,
 
 Value CheckEmitter::checkShapes(const EntryArguments &arguments, UseSizes use) {
   func::FuncOp shapes = exported.getShapeFunction();
-  // Number, expected and actual size of an error.
+  // Memory for the number of an error, its expected size and its actual size.
   Value three = LLVM::ConstantOp::create(b, loc, b.getI64Type(), 3);
   Value error = LLVM::AllocaOp::create(b, loc, pointer, b.getI64Type(), three);
-  // Its arguments are those of the function, the error, and maybe threads.
+  // The shape function takes the arguments of the function, the memory for an
+  // error, and possibly threads.
   unsigned numArguments = exported.getNumArguments();
   SmallVector<Value> operands =
       exported.fromDescriptors(b, arguments.parameters);
@@ -317,7 +320,7 @@ Value CheckEmitter::checkShapes(const EntryArguments &arguments, UseSizes use) {
                        .getAsRange<StringAttr>())
     formats.push_back(std::string(1, static_cast<char>(Status::BadShape)) +
                       text.str());
-  // Memory may have run out, too.
+  // The shape function may also have run out of memory.
   Value outOfMemory =
       arith::ConstantIntOp::create(b, loc, kOutOfMemoryStatus, 32);
   auto reason =

@@ -19,7 +19,8 @@
 
 namespace mlir::bngrad {
 
-/// The parameters of an entry in C: those of the function, and more.
+/// The parameters of a C entry: the parameters of the function, then the ones
+/// that checked entries add.
 struct EntryArguments {
   ValueRange parameters;
   Value workspace, workspaceSize, threads, text, textSize;
@@ -32,21 +33,24 @@ public:
       : exported(exported), b(b), loc(exported.getLoc()),
         pointer(LLVM::LLVMPointerType::get(b.getContext())) {}
 
-  /// Emits all checks; the i32 is the status.
+  /// Emits all checks and returns the status, an i32.
   Value emit(const EntryArguments &arguments);
 
-  /// Emits the checks of the arguments, and then stores the dynamic sizes of
-  /// the results to their descriptors. Needs a shape function.
+  /// Emits the checks of the arguments, followed by stores of the dynamic sizes
+  /// of the results to their descriptors, and returns the status. Needs a shape
+  /// function.
   Value emitInference(const EntryArguments &arguments);
 
 private:
   struct Check {
-    Value holds, expected, actual; // i1, i64, i64; the latter may be null
+    Value holds, expected, actual; // i1, i64, i64; expected and actual may be
+                                   // null
   };
 
   void require(Value holds, Status status, const Twine &text,
                Value expected = {}, Value actual = {});
-  /// Ends a group: the status of its first check that fails, or that of `next`.
+  /// Ends a group of checks. Returns the status of the first check that fails,
+  /// or the status that `next` emits if all of them hold.
   Value finish(const EntryArguments &arguments, StringRef suffix,
                function_ref<Value()> next);
   Value report(const EntryArguments &arguments, ArrayRef<std::string> texts,
@@ -63,8 +67,8 @@ private:
                           ArrayRef<Value> sizes);
   Value storeResultSizes(const EntryArguments &arguments, unsigned first,
                          ArrayRef<Value> sizes);
-  /// What follows the computation of the sizes of the results, which are the
-  /// parameters from `first` on: an i32.
+  /// Emits the code that uses the computed sizes of the results, and returns
+  /// its status, an i32. The results are the parameters from `first` on.
   using UseSizes = function_ref<Value(unsigned first, ArrayRef<Value> sizes)>;
   Value checkShapes(const EntryArguments &arguments, UseSizes use);
   void requireWorkspace(const EntryArguments &arguments);
@@ -103,7 +107,8 @@ private:
   SmallVector<std::string> texts; // of the checks
 };
 
-/// The size that NAME_workspace returns: its memory may start anywhere.
+/// The size that NAME_workspace returns. It includes padding, because the
+/// caller's memory may start at any address.
 Value createWorkspaceSize(OpBuilder &b, const FunctionEntries &exported,
                           ValueRange descriptors);
 

@@ -14,9 +14,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// bngrad_report returns the status of the text that starts at
-/// `texts[starts[number]]`, and prints that to `text`, of `size` bytes, if it
-/// is not null.
+/// bngrad_report reports error `number`. Its message, a status byte followed by
+/// a printf format, starts at `texts[starts[number]]`. The function prints the
+/// message to `text`, which has `size` bytes, unless `text` is null, and
+/// returns the status.
 static constexpr StringLiteral kCheckHelpers = R"mlir(
 llvm.func @snprintf(!llvm.ptr, i64, !llvm.ptr, ...) -> i32
 llvm.func internal @bngrad_report(%texts: !llvm.ptr, %starts: !llvm.ptr, %number: i64, %expected: i64, %actual: i64, %text: !llvm.ptr, %size: i64) -> i32 attributes {passthrough = ["cold", "noinline"]} {
@@ -37,8 +38,8 @@ llvm.func internal @bngrad_report(%texts: !llvm.ptr, %starts: !llvm.ptr, %number
 }
 )mlir";
 
-/// i32 NAME.check(parameters, workspace, workspace_size, threads, text,
-/// text_size): the status.
+/// Adds i32 NAME.check(parameters, workspace, workspace_size, threads, text,
+/// text_size), which runs all checks and returns their status.
 static func::FuncOp addCheckFunction(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -58,8 +59,8 @@ static func::FuncOp addCheckFunction(const FunctionEntries &exported) {
   return check;
 }
 
-/// int32_t NAME_checked(descriptors, void *workspace, size_t workspace_size,
-/// const bngrad_threads_t *threads).
+/// Adds int32_t NAME_checked(descriptors, void *workspace, size_t
+/// workspace_size, const bngrad_threads_t *threads).
 static void addCheckedEntry(const FunctionEntries &exported,
                             func::FuncOp check) {
   OpBuilder b(exported.getFunction().getContext());
@@ -109,7 +110,8 @@ static void addCheckedEntry(const FunctionEntries &exported,
   func::ReturnOp::create(b, loc, choice.getResult(0));
 }
 
-/// int32_t NAME_diagnose(as NAME_checked, char *text, size_t text_size).
+/// Adds int32_t NAME_diagnose(parameters of NAME_checked, char *text, size_t
+/// text_size).
 static void addDiagnoseEntry(const FunctionEntries &exported,
                              func::FuncOp check) {
   OpBuilder b(exported.getFunction().getContext());
@@ -123,7 +125,8 @@ static void addDiagnoseEntry(const FunctionEntries &exported,
   func::ReturnOp::create(b, exported.getLoc(), call.getResults());
 }
 
-/// size_t NAME_workspace(descriptors): 0 where one of them is null.
+/// Adds size_t NAME_workspace(descriptors), which returns 0 if a descriptor is
+/// null.
 static void addWorkspaceEntry(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
   Location loc = exported.getLoc();
@@ -150,8 +153,8 @@ static void addWorkspaceEntry(const FunctionEntries &exported) {
   func::ReturnOp::create(b, loc, choice.getResult(0));
 }
 
-/// int32_t NAME_infer(descriptors, const bngrad_threads_t *threads, char *text,
-/// size_t text_size).
+/// Adds int32_t NAME_infer(descriptors, const bngrad_threads_t *threads, char
+/// *text, size_t text_size).
 static void addInferEntry(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
   Location loc = exported.getLoc();
@@ -181,5 +184,5 @@ void mlir::bngrad::addCheckedEntries(const FunctionEntries &exported,
 }
 
 LogicalResult mlir::bngrad::addCheckHelpers(ModuleOp module) {
-  return addHelperFunctions(module, kCheckHelpers, "prints errors");
+  return addHelperFunctions(module, kCheckHelpers, "print errors");
 }

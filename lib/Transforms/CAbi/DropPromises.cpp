@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A program and the function that checks its sizes and indices start from the
-// same ops, and are then simplified apart. Whatever permits a simplification
-// that is not exact for every value of the arguments may make them disagree, or
-// let LLVM delete a check.
+// same ops, and are then simplified independently. Attributes and flags that
+// allow a simplification to change values for some arguments could therefore
+// make the two disagree, or let LLVM delete a check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ static bool isOfLlvm(StringAttr name) {
          llvm::is_contained(LLVM::LLVMFuncOp::getAttributeNames(), name);
 }
 
-/// Drops the attributes of `function`, its arguments and results that are
-/// passed on to LLVM.
+/// Drops the attributes of `function`, of its arguments and of its results that
+/// the lowering would pass on to LLVM.
 static void dropAttributes(func::FuncOp function) {
   function.setNoInline(false);
   SmallVector<StringAttr> names;
@@ -70,8 +70,8 @@ static void dropAttributes(func::FuncOp function) {
     });
 }
 
-/// A constant of `type` with all bits set; null if that is neither a number nor
-/// a vector of numbers.
+/// Returns a constant of `type` with all bits set, or null if `type` is neither
+/// a number nor a vector of numbers.
 static Value createAllOnes(OpBuilder &b, Location loc, Type type) {
   Type element = isa<VectorType>(type) ? getElementTypeOrSelf(type) : type;
   TypedAttr value;
@@ -90,7 +90,7 @@ static Value createAllOnes(OpBuilder &b, Location loc, Type type) {
   return arith::ConstantOp::create(b, loc, value);
 }
 
-/// Replaces the result of `op`, which is poison.
+/// Replaces the poison result of `op` by a constant with all bits set.
 static void setAllBits(Operation *op) {
   OpBuilder b(op);
   if (Value value =
@@ -100,7 +100,7 @@ static void setAllBits(Operation *op) {
   }
 }
 
-/// Drops the flags of `op` by which its result is poison.
+/// Drops the flags of `op` that can make its result poison.
 static void dropIntegerFlags(Operation *op) {
   if (auto sum = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
     op->setAttr(sum.getIntegerOverflowAttrName(),
@@ -122,7 +122,7 @@ static bool isPoison(Operation *op) {
       .Default(false);
 }
 
-/// Lets a lane of `op` without an element take the first element.
+/// Makes the poison lanes of `op` take the first element.
 static void defineLanes(vector::ShuffleOp op) {
   SmallVector<int64_t> mask(op.getMask());
   llvm::replace(mask, vector::ShuffleOp::kPoisonIndex, int64_t(0));
@@ -139,7 +139,7 @@ struct BNGradDropPromisesPass
     affine.addNestedPass<func::FuncOp>(createLowerAffinePass());
     if (failed(expandIndices()) || failed(runPipeline(affine, getOperation())))
       return signalPassFailure();
-    // Affine expressions are lowered to ops that promise not to overflow.
+    // The lowering of affine expressions sets overflow flags again.
     dropFlags();
 
     SmallVector<Operation *> poison;
@@ -156,7 +156,7 @@ struct BNGradDropPromisesPass
   }
 
 private:
-  /// Expands ops on indices. Upstream's pass also removes dead code.
+  /// Expands affine index ops. Upstream's pass would also remove dead code.
   LogicalResult expandIndices() {
     IRRewriter rewriter(&getContext());
     WalkResult result = getOperation()->walk([&](Operation *op) -> WalkResult {

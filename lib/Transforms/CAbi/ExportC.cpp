@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The entry points are functions on buffers, before those become descriptors: a
-// cast creates a buffer from the values that C passes, and the lowering to LLVM
-// folds the cast.
+// The entry points are functions on buffers, because this pass runs before the
+// lowering turns buffers into descriptors. A cast creates a buffer from the
+// values that C passes, and the lowering to LLVM folds the cast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ bool mlir::bngrad::isExportedElementType(Type type) {
       type);
 }
 
-/// A buffer with strides, in memory that C can address.
+/// Whether `type` is a strided buffer in memory that C can address.
 static bool isBuffer(Type type) {
   auto buffer = dyn_cast<MemRefType>(type);
   return buffer && buffer.isStrided() && !buffer.getMemorySpace() &&
@@ -57,7 +57,7 @@ static bool isBuffer(Type type) {
 static LogicalResult verify(func::FuncOp function) {
   std::string error = findExportNameError(function.getSymName());
   if (!error.empty()) {
-    // On one line, whatever is in it, and not too long for one.
+    // Escape and truncate the name, so that the error stays on one line.
     constexpr size_t kMost = 80;
     StringRef name = function.getSymName();
     std::string text;
@@ -85,7 +85,7 @@ static LogicalResult verify(func::FuncOp function) {
 bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
   if (!type.hasStaticShape())
     return false;
-  // Upstream has no strides for the identity where a size is 0.
+  // getStridesAndOffset fails for an identity layout with a size of 0.
   if (type.getLayout().isIdentity())
     return true;
   SmallVector<int64_t> strides;
@@ -95,11 +95,12 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
          !llvm::any_of(strides, ShapedType::isDynamic);
 }
 
-/// The workspaces of calls that get none. A workspace starts with its size, and
-/// its memory 64 bytes behind. One that is not in use waits in a slot; if all
-/// slots are taken it is unmapped, and so are all of them in the end. Long ones
-/// are on huge pages if the system has them: transposing copies access many
-/// pages at once.
+/// Manages workspaces for calls that are not given one. A mapping starts with
+/// its size in bytes, and the workspace follows 64 bytes later. After a call,
+/// its workspace is kept in one of 16 slots for the next call, or unmapped if
+/// all slots are full. A destructor unmaps the workspaces in the slots. Large
+/// workspaces ask for huge pages, because transposing copies access many pages
+/// at once.
 static constexpr StringLiteral kExportHelpers = R"mlir(
 llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
 llvm.func @munmap(!llvm.ptr, i64) -> i32
@@ -214,7 +215,7 @@ llvm.func internal @bngrad_unmap_workspaces() {
 llvm.mlir.global_dtors dtors = [@bngrad_unmap_workspaces], priorities = [65535 : i32], data = [#llvm.zero]
 )mlir";
 
-/// Makes symbols of other dialects internal, too.
+/// Makes the symbols that are not func.func internal as well.
 static void hideRest(ModuleOp module) {
   for (auto global : module.getOps<memref::GlobalOp>())
     if (!global.isExternal())
@@ -242,7 +243,7 @@ private:
 };
 } // namespace
 
-/// int32_t NAME(a pointer per buffer, scalars by value).
+/// Adds int32_t NAME(a data pointer for each buffer, scalars by value).
 static func::FuncOp addPointerEntry(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
   Location loc = exported.getLoc();
@@ -275,8 +276,9 @@ static func::FuncOp addPointerEntry(const FunctionEntries &exported) {
   return entry;
 }
 
-/// int32_t _mlir_ciface_NAME(a pointer to a descriptor per buffer, scalars by
-/// value). `pointerEntry` may be null.
+/// Adds int32_t _mlir_ciface_NAME(a pointer to a descriptor for each buffer,
+/// scalars by value). If `pointerEntry` is not null, the entry calls that
+/// function, otherwise the exported function.
 static void addDescriptorEntry(const FunctionEntries &exported,
                                func::FuncOp pointerEntry) {
   OpBuilder b(exported.getFunction().getContext());
@@ -294,7 +296,8 @@ static void addDescriptorEntry(const FunctionEntries &exported,
   func::ReturnOp::create(b, loc, exported.callAlone(b, operands));
 }
 
-/// The parameters that `packed` points to.
+/// Loads the parameters from `packed`, an array of pointers to descriptors and
+/// scalars.
 static SmallVector<Value>
 loadPacked(OpBuilder &b, const FunctionEntries &exported, Value packed) {
   Location loc = exported.getLoc();
@@ -313,8 +316,8 @@ loadPacked(OpBuilder &b, const FunctionEntries &exported, Value packed) {
   return exported.fromDescriptors(b, parameters);
 }
 
-/// int32_t NAME_packed(void *const *parameters, void *workspace,
-/// const bngrad_threads_t *threads), which checks nothing, and size_t
+/// Adds int32_t NAME_packed(void *const *parameters, void *workspace, const
+/// bngrad_threads_t *threads), which checks nothing, and size_t
 /// NAME_packed_workspace(void *const *parameters).
 static void addPackedEntries(const FunctionEntries &exported) {
   OpBuilder b(exported.getFunction().getContext());
@@ -339,8 +342,8 @@ static void addPackedEntries(const FunctionEntries &exported) {
   func::ReturnOp::create(b, loc, size);
 }
 
-/// Makes `functions` internal. None keeps a name that another library could
-/// have, or that the lowering looks for: malloc, exp.
+/// Makes `functions` internal, and renames them so that they cannot collide
+/// with functions of a library or of the lowering, such as exp or malloc.
 static LogicalResult hide(ArrayRef<func::FuncOp> functions,
                           SymbolTable &symbols) {
   for (func::FuncOp function : functions) {
@@ -358,8 +361,8 @@ static LogicalResult hide(ArrayRef<func::FuncOp> functions,
   return success();
 }
 
-/// Checks that the entries of the functions called `names` can have their
-/// names. Symbols of other dialects have kept theirs.
+/// Checks that no other symbol has the name of an entry of the functions
+/// `names`. Symbols that are not func.func have not been renamed.
 static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
                                       ArrayRef<std::string> names, bool packed,
                                       bool infer) {
@@ -375,8 +378,8 @@ static LogicalResult verifyEntryNames(ModuleOp module, SymbolTable &symbols,
       Operation *other = symbols.lookup(entry);
       if (other || llvm::is_contained(names, entry))
         return emitError(other ? other->getLoc() : module.getLoc())
-               << "expected no symbol called '" << entry << "' beside @" << name
-               << ", which C calls so";
+               << "expected no symbol called '" << entry
+               << "', the name of a C entry of @" << name;
     }
   }
   return success();
@@ -420,9 +423,10 @@ void BNGradExportCPass::runOnOperation() {
   bool hasMapped = llvm::any_of(all, [](const FunctionEntries &entries) {
     return entries.mapsWorkspace();
   });
-  if (!packed && ((hasMapped && failed(addHelperFunctions(
-                                    module, kExportHelpers, "gets memory"))) ||
-                  (!all.empty() && failed(addCheckHelpers(module)))))
+  if (!packed &&
+      ((hasMapped && failed(addHelperFunctions(module, kExportHelpers,
+                                               "allocate workspaces"))) ||
+       (!all.empty() && failed(addCheckHelpers(module)))))
     return signalPassFailure();
   for (const FunctionEntries &entries : all) {
     if (packed) {
@@ -433,20 +437,20 @@ void BNGradExportCPass::runOnOperation() {
     if (entries.hasPointerForm())
       pointerEntry = addPointerEntry(entries);
     else
-      LDBG() << "for descriptors alone: expected memrefs of static shape, "
-                "strides and offset: @"
+      LDBG() << "no pointer entry: expected memrefs of static shape, strides "
+                "and offset: @"
              << entries.getName();
     addDescriptorEntry(entries, pointerEntry);
     addCheckedEntries(entries, infer);
   }
-  // Which the lowering would report.
+  // Remove attributes that the lowering rejects.
   for (func::FuncOp function : exported)
     for (StringRef attribute : {kParametersAttrName, kShapesAttrName,
                                 kSizeErrorsAttrName, kWorkspaceAttrName})
       function->removeAttr(attribute);
 }
 
-/// The function whose value a call returns.
+/// Finds or declares the function that the option `status-function` names.
 FailureOr<func::FuncOp> BNGradExportCPass::getStatusFunction() {
   ModuleOp module = getOperation();
   Operation *other = module.lookupSymbol(statusFunction);

@@ -1,4 +1,4 @@
-//===- FunctionEntries.cpp - the entries of a function --------------------===//
+//===- FunctionEntries.cpp - C entries of a function ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -22,11 +22,11 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The most bytes of a workspace in the frame of a function, so that most
-/// static shapes need no other memory.
+/// A workspace of at most this many bytes is allocated on the stack. This is
+/// enough for most static shapes.
 static constexpr int64_t kMostFrameBytes = 16384;
 
-/// The descriptor of a buffer of `type`, which is known from `pointer`.
+/// The descriptor of a buffer of static `type` whose data starts at `pointer`.
 static Value createDescriptor(OpBuilder &b, Location loc,
                               const LLVMTypeConverter &converter,
                               MemRefType type, Value pointer) {
@@ -51,7 +51,7 @@ Type FunctionEntries::getCType(Type type) {
   return type;
 }
 
-/// `value`, which C passes, as a scalar of `type`.
+/// Converts `value`, a scalar as C passes it, to `type`.
 static Value fromC(OpBuilder &b, Location loc, Value value, Type type) {
   if (type.isInteger(1)) {
     Value zero = arith::ConstantIntOp::create(b, loc, 0, 8);
@@ -90,7 +90,8 @@ FunctionEntries::FunctionEntries(func::FuncOp function, StringRef name,
 }
 
 unsigned FunctionEntries::getNumArguments() const {
-  // A shape function has those of the function, the error, and maybe threads.
+  // A shape function takes the arguments of the function, the memory for an
+  // error, and possibly threads.
   unsigned last = shapes.getNumArguments() - 1;
   return last - (shapes.getArgAttr(last, kThreadsAttrName) != nullptr);
 }
@@ -109,7 +110,8 @@ bool FunctionEntries::hasPointerForm() const {
   });
 }
 
-/// The size that `workspace` computes, if it is constant and fits into a frame.
+/// The size that `workspace` computes, if it is a constant small enough for the
+/// stack.
 static std::optional<int64_t> getFrameBytes(func::FuncOp workspace) {
   APInt bytes;
   Value size = workspace.front().getTerminator()->getOperand(0);
@@ -181,7 +183,7 @@ SmallVector<Value> FunctionEntries::getPointers(OpBuilder &b,
       pointers.push_back(value);
       continue;
     }
-    // The second field of a descriptor.
+    // The aligned pointer is the second field of a descriptor.
     Value slot =
         LLVM::GEPOp::create(b, loc, pointer, pointer, value, LLVM::GEPArg(1));
     pointers.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
@@ -203,7 +205,7 @@ Value FunctionEntries::call(OpBuilder &b, ArrayRef<Value> operands,
     descriptor.setAllocatedPtr(b, loc, memory);
     descriptor.setAlignedPtr(b, loc, memory);
     descriptor.setOffset(b, loc, zero);
-    // Nobody asks for its size.
+    // The function never reads the size of its workspace.
     descriptor.setSize(b, loc, 0, zero);
     descriptor.setStride(b, loc, 0, one);
     all.push_back(castToMemRef(b, loc, type, descriptor));
@@ -215,7 +217,8 @@ Value FunctionEntries::call(OpBuilder &b, ArrayRef<Value> operands,
   Value result = returnsStatus(function) ? call.getResults().back() : zero;
   if (!status)
     return result;
-  // Taken in any case, or the next call would return it.
+  // Call the status function even if the function failed: the call also clears
+  // the stored status, which the next call would otherwise return.
   Value taken = func::CallOp::create(b, loc, status, ValueRange()).getResult(0);
   if (!returnsStatus(function))
     return taken;

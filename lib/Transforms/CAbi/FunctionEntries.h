@@ -1,4 +1,4 @@
-//===- FunctionEntries.h - the entries of a function ---------- -*- C++ -*-===//
+//===- FunctionEntries.h - C entries of a function ------------ -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,10 +14,11 @@
 
 namespace mlir::bngrad {
 
-/// A function that C calls by its entries.
+/// An exported function and the means to add C entries that call it.
 class FunctionEntries {
 public:
-  /// `status`: its value after a call is the status of the call; null: none.
+  /// If `status` is not null, each entry calls it after the function and
+  /// returns its value as the status.
   FunctionEntries(func::FuncOp function, StringRef name, func::FuncOp status);
 
   func::FuncOp getFunction() const { return function; }
@@ -25,33 +26,34 @@ public:
   Location getLoc() const { return function.getLoc(); }
   const LLVMTypeConverter &getConverter() const { return *converter; }
 
-  /// The types of the parameters: arguments, then results.
+  /// The types of the parameters: arguments, then results. They do not include
+  /// the workspace and the threads.
   ArrayRef<Type> getParameters() const { return parameters; }
   /// The number of arguments, which are the first parameters. Needs a shape
   /// function.
   unsigned getNumArguments() const;
-  /// The name of a parameter, for texts.
+  /// The name of a parameter in error messages.
   std::string getParameterName(unsigned i) const;
 
-  /// Whether a pointer says all about each parameter.
+  /// Whether a pointer to its data fully describes each buffer.
   bool hasPointerForm() const;
 
-  /// The function of the parameters that computes the size of the workspace in
-  /// bytes; null if none is needed.
+  /// The function that computes the size of the workspace in bytes from the
+  /// parameters, or null if the function has no workspace.
   func::FuncOp getWorkspaceFunction() const { return workspace; }
-  /// Whether a call that gets no workspace maps memory for one.
+  /// Whether a call without a workspace must map memory for one.
   bool mapsWorkspace() const;
-  /// The function that checks sizes and computes those of the results; null:
-  /// not known.
+  /// The function that checks sizes and computes the sizes of the results, or
+  /// null if there is none.
   func::FuncOp getShapeFunction() const { return shapes; }
 
-  /// Adds the public function `name` after those of the module, and sets the
+  /// Adds the public function `name` at the end of the module, and sets the
   /// insertion point of `b` into it.
   static func::FuncOp addFunction(OpBuilder &b, func::FuncOp exported,
                                   const Twine &name, ArrayRef<Type> types,
                                   Type result);
 
-  /// The type that C passes for an argument of `type`.
+  /// The type in C of an argument of `type`.
   static Type getCType(Type type);
 
   /// Adds the public function `entryName` with the C types of the parameters
@@ -59,23 +61,26 @@ public:
   func::FuncOp addEntry(OpBuilder &b, const Twine &entryName,
                         ArrayRef<Type> more, Type result) const;
 
-  /// The parameters from pointers to their data, or from pointers to their
-  /// descriptors; scalars as C passes them.
+  /// Converts the parameters of a C entry to operands of the function. The
+  /// buffers are given as pointers to their data or as pointers to their
+  /// descriptors, and the scalars as C passes them.
   SmallVector<Value> fromPointers(OpBuilder &b, ValueRange values) const;
   SmallVector<Value> fromDescriptors(OpBuilder &b, ValueRange values) const;
 
-  /// The pointers to the data of descriptors; scalars as they are.
+  /// Loads the data pointers from the descriptors in `values`, and leaves
+  /// scalars as they are.
   SmallVector<Value> getPointers(OpBuilder &b, ValueRange values) const;
 
-  /// Calls the function with memory for a workspace, which starts at a multiple
-  /// of 64, and a bngrad_threads_t; the i32 is its status.
+  /// Calls the function and returns its status, an i32. `memory` is the
+  /// workspace, aligned to 64 bytes, and `threads` is a pointer to a
+  /// bngrad_threads_t.
   Value call(OpBuilder &b, ArrayRef<Value> operands, Value memory,
              Value threads) const;
-  /// The same, with a workspace of its own and OpenMP's threads.
+  /// Like `call`, but allocates the workspace and uses OpenMP's threads.
   Value callAlone(OpBuilder &b, ArrayRef<Value> operands) const;
 
 private:
-  // Handles, whose methods are not const.
+  // Mutable because the methods of op handles are not const.
   mutable func::FuncOp function, status, workspace, shapes;
   std::string name;
   SmallVector<Type> parameters;
@@ -83,15 +88,14 @@ private:
   bool hasThreads = false;
 };
 
-/// The alignment of the memory that a function takes for its workspace, in
-/// bytes.
+/// The alignment that a function expects of its workspace, in bytes.
 inline constexpr int64_t kWorkspaceAlignment = 64;
 
-/// Adds NAME_checked, NAME_diagnose and NAME_workspace; `infer`: and
-/// NAME_infer, if the function has a shape function.
+/// Adds NAME_checked, NAME_diagnose and NAME_workspace. If `infer` is true and
+/// the function has a shape function, also adds NAME_infer.
 void addCheckedEntries(const FunctionEntries &exported, bool infer);
 
-/// Adds the functions that these call to `module`.
+/// Adds the helper functions that checked entries call to `module`.
 LogicalResult addCheckHelpers(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -21,8 +21,9 @@ LogicalResult mlir::bngrad::verifyLibraryFunction(Operation *symbol, Type type,
     return success();
   return symbol->emitError()
          << "expected no symbol called '"
-         << SymbolTable::getSymbolName(symbol).getValue() << "', which "
-         << purpose << ", got '" << symbol->getName() << "'";
+         << SymbolTable::getSymbolName(symbol).getValue()
+         << "', the name of a function needed to " << purpose << ", got '"
+         << symbol->getName() << "'";
 }
 
 LogicalResult mlir::bngrad::addHelperFunctions(ModuleOp module, StringRef text,

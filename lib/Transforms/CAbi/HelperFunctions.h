@@ -13,18 +13,21 @@
 
 namespace mlir::bngrad {
 
-/// Checks that `symbol` is the function of the C library with that `type`,
-/// which serves `purpose`.
+/// Checks that `symbol`, which has the name of a C library function, declares
+/// that function with `type`. `purpose` says in the error what the function is
+/// needed for, such as "end the process".
 LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
                                     StringRef purpose);
 
-/// Adds the functions and the data of `text`, in the LLVM dialect, to the start
-/// of `module`. Fails if the module has other symbols of their names.
+/// Adds the functions and globals in `text`, LLVM dialect assembly, to the
+/// start of `module`. Fails if the module has a conflicting symbol of the same
+/// name; `purpose` is as above.
 LogicalResult addHelperFunctions(ModuleOp module, StringRef text,
                                  StringRef purpose);
 
-/// The calls of `function`; nothing if it is used in any other way, so that its
-/// type must stay. An attribute of a function is no use.
+/// Returns the calls of `function`, or nothing if it has other uses, so that
+/// its type cannot be changed. References in attributes of functions do not
+/// count as uses.
 std::optional<SmallVector<func::CallOp>> findCalls(func::FuncOp function,
                                                    ModuleOp module);
 

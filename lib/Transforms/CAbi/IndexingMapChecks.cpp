@@ -1,4 +1,4 @@
-//===- IndexingMapChecks.cpp - run-time checks of linalg ops --------------===//
+//===- IndexingMapChecks.cpp - run-time checks of indexing maps -----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Indices are bounded by interval arithmetic over the loops of an op.
+// The least and greatest value of each index are computed by interval
+// arithmetic, from the ranges of the op's loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +33,10 @@ static bool isPlain(AffineExpr expr) {
 }
 
 namespace {
-/// Bounds of type index. The i1 is true if they, and all bounds that they were
-/// computed from, are at most kMostElements; otherwise the range is unknown.
+/// The bounds of a value, of type index. `isKnown`, an i1, is true if these
+/// bounds and all bounds they were computed from are at most kMostElements in
+/// magnitude. Otherwise the computation may have overflowed, and the range is
+/// unknown.
 struct IndexRange {
   Value least, greatest, isKnown;
 };
@@ -51,14 +54,15 @@ private:
   void verify(CmpIPredicate predicate, Value actual, Value expected,
               const Twine &message);
 
-  /// Emits a range that has all values of `expr`. It is exact where each loop
-  /// occurs once in `expr`, or in its simplified form. Nothing for divisors
-  /// that are not positive constants.
+  /// Emits a range that contains all values of `expr`. The range is exact if
+  /// each loop occurs only once in `expr` or in its simplified form. Returns
+  /// nothing if a divisor is not a positive constant.
   std::optional<IndexRange> findRange(AffineExpr expr);
   std::optional<IndexRange> findOwnRange(AffineExpr expr);
   IndexRange toRange(int64_t value);
   IndexRange intersect(const IndexRange &lhs, const IndexRange &rhs);
-  /// The same range, known only as far as its ends are at most `most`.
+  /// Returns `range`, but unknown unless its bounds are at most `most` in
+  /// magnitude.
   IndexRange limit(const IndexRange &range, int64_t most = kMostElements);
   IndexRange add(const IndexRange &lhs, const IndexRange &rhs);
   IndexRange multiply(const IndexRange &range, int64_t factor);
@@ -84,7 +88,7 @@ private:
   OpBuilder b;
   Location loc;
   SmallVector<IndexRange> loops;
-  Value isEmpty; // an i1: there is no iteration
+  Value isEmpty; // an i1: whether the op has no iterations
 };
 } // namespace
 
@@ -183,8 +187,9 @@ std::optional<IndexRange> IndexingMapChecks::findOwnRange(AffineExpr expr) {
 
 std::optional<IndexRange> IndexingMapChecks::findRange(AffineExpr expr) {
   std::optional<IndexRange> range = findOwnRange(expr);
-  // Neither form is always the narrower one: i mod 4 + (i floordiv 4) * 4 is i,
-  // but (i + 3) mod 4 is written without mod.
+  // Either form may give the narrower range. Simplification turns i mod 4 + (i
+  // floordiv 4) * 4 into i, which is exact, but it also expands (i + 3) mod 4
+  // to an expression in which i occurs twice.
   AffineExpr simple = simplifyAffineExpr(expr, loops.size(), /*numSymbols=*/0);
   if (!range || simple == expr)
     return range;
@@ -194,13 +199,13 @@ std::optional<IndexRange> IndexingMapChecks::findRange(AffineExpr expr) {
 
 void IndexingMapChecks::verify(CmpIPredicate predicate, Value actual,
                                Value expected, const Twine &message) {
-  // An op without iterations has no wrong index.
+  // An op without iterations accesses nothing, so any index is valid.
   actual = select(isEmpty, expected, actual);
   Value holds = arith::CmpIOp::create(b, loc, predicate, actual, expected);
   cf::AssertOp::create(b, loc, holds, message.str());
 }
 
-/// Checks the indices `expr` of a dim.
+/// Checks the indices of a dim, which `expr` computes from the loops.
 LogicalResult IndexingMapChecks::emit(OpOperand &operand, int64_t dim,
                                       AffineExpr expr) {
   std::optional<IndexRange> range = findRange(expr);
@@ -212,8 +217,8 @@ LogicalResult IndexingMapChecks::emit(OpOperand &operand, int64_t dim,
   std::string name = llvm::formatv("index of dim {0} of operand {1}", dim,
                                    operand.getOperandNumber());
   cf::AssertOp::create(b, loc, either(isEmpty, range->isKnown),
-                       "expected each number in the computation of the " +
-                           name + " to be at most 2^56");
+                       "expected each intermediate value of the " + name +
+                           " to be at most 2^56 in magnitude");
   Value size = isa<MemRefType>(operand.get().getType())
                    ? b.createOrFold<memref::DimOp>(loc, operand.get(), dim)
                    : b.createOrFold<tensor::DimOp>(loc, operand.get(), dim);
@@ -242,7 +247,7 @@ LogicalResult IndexingMapChecks::emit() {
   return success();
 }
 
-/// Whether upstream's checks of the first and the last iteration are enough.
+/// Whether upstream's checks, of the first and the last iteration, suffice.
 static bool isChecked(linalg::LinalgOp op) {
   return llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
     return llvm::all_of(map.getResults(), isPlain);

@@ -1,4 +1,4 @@
-//===- IndexingMapChecks.h - run-time checks of linalg ops ------*- C++ -*-===//
+//===- IndexingMapChecks.h - run-time checks of indexing maps ---*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,9 +13,10 @@
 
 namespace mlir::bngrad {
 
-/// Adds a cf.assert before each linalg op for each result of an indexing map
-/// whose indices may be elsewhere than in the operand. Upstream checks the
-/// first and the last iteration, which is enough for results that are loops.
+/// Checks that the indexing maps of linalg ops stay within the operands: adds
+/// cf.asserts before an op for each map result that is not just a loop or a
+/// constant. For loops, upstream's checks of the first and the last iteration
+/// suffice.
 ///
 /// Errors: a diagnostic and failure for a divisor that is not a positive
 ///         constant.

@@ -20,8 +20,9 @@ using namespace mlir::bngrad;
 
 using arith::CmpIPredicate;
 
-// Upstream checks this unless a loop has no iterations. The sizes of results
-// follow from those of any dim.
+// Upstream checks this only if every loop has iterations. It must hold even if
+// one has none, because the sizes of the results may be computed from any dim
+// of a loop.
 void mlir::bngrad::addLoopChecks(linalg::LinalgOp op) {
   CheckBuilder checks(op, op.getLoc());
   SmallVector<Value> sizes(op.getNumLoops());
@@ -74,11 +75,12 @@ void LoopChecks::checkSteps() {
   if (!steps)
     return;
   for (OpFoldResult step : *steps)
-    if (!getConstantIntValue(step)) // The verifiers have checked it.
+    if (!getConstantIntValue(step)) // Verifiers check constant steps.
       verifyAtLeast(toIndex(step), 1, "step");
 }
 
-/// The memory of iterations is planned from these differences.
+/// The difference of the bounds must not overflow, because the workspace for
+/// the iterations is computed from it.
 void LoopChecks::checkBounds() {
   std::optional<SmallVector<OpFoldResult>> lower = loop.getLoopLowerBounds();
   std::optional<SmallVector<OpFoldResult>> upper = loop.getLoopUpperBounds();

@@ -14,11 +14,12 @@
 
 namespace mlir::bngrad {
 
-/// Adds checks before `op` that the dims of one loop have one size.
+/// Adds checks before `op` that all dims that one loop iterates over have the
+/// same size.
 void addLoopChecks(linalg::LinalgOp op);
 
-/// Adds checks before `loop` that its steps are positive, and that differences
-/// of its bounds do not overflow.
+/// Adds checks before `loop` that its steps are positive, and that the
+/// differences of its bounds do not overflow.
 void addLoopChecks(LoopLikeOpInterface loop);
 
 } // namespace mlir::bngrad

@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The argument's name, by its location.
+/// The name of an argument: the name in its location or else the name of the
+/// bngrad operand that it is passed as. Empty if it has neither.
 static std::string getArgumentName(BlockArgument argument) {
   if (auto named = dyn_cast<NameLoc>(argument.getLoc()))
     if (isCParameterName(named.getName()))
@@ -29,7 +30,7 @@ static std::string getArgumentName(BlockArgument argument) {
     Value value = worklist.pop_back_val();
     for (OpOperand &use : value.getUses()) {
       if (auto gradient = dyn_cast<BatchNormOpInterface>(use.getOwner())) {
-        // Several operands may be this value.
+        // The value may be several operands of the op. Take the first.
         OpOperand &first =
             *llvm::find_if(gradient->getOpOperands(), [&](OpOperand &operand) {
               return operand.get() == value;
@@ -43,7 +44,7 @@ static std::string getArgumentName(BlockArgument argument) {
   return "";
 }
 
-/// The name of a gradient's result; empty for any other value.
+/// The name of the bngrad result that `value` is, or an empty string.
 static std::string getResultName(Value value) {
   auto gradient = value.getDefiningOp<BatchNormOpInterface>();
   if (!gradient)
@@ -71,11 +72,11 @@ std::vector<std::string> mlir::bngrad::nameParameters(func::FuncOp function) {
       value = value.getDefiningOp()->getOperand(0);
     names.push_back(getResultName(value));
   }
-  // The only one of a kind keeps its name, the others are numbered.
+  // A parameter keeps its name if no other has it. All others are numbered.
   llvm::StringMap<int> count;
   for (const std::string &name : names)
     ++count[name];
-  // Those of the parameters that entries add.
+  // Reserve the names of the parameters that entries add.
   llvm::StringSet<> taken = {"workspace", "workspace_size", "threads", "text",
                              "text_size"};
   for (auto [i, name] : llvm::enumerate(names)) {

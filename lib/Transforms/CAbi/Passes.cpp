@@ -1,4 +1,4 @@
-//===- Passes.cpp - passes before calls are checked -----------------------===//
+//===- Passes.cpp - passes that prepare the checks of functions -----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,7 +16,7 @@ using namespace mlir::bngrad;
 
 void mlir::bngrad::addInlinePasses(OpPassManager &pm) {
   pm.addPass(createBNGradDropPromisesPass());
-  // Without upstream's canonicalization: a function is run, and checked, as it
-  // was written.
+  // Inline without upstream's canonicalization, so that functions are checked
+  // and run as they were written.
   pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
 }

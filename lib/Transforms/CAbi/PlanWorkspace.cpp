@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block places its buffers one after another. The regions in it start where
-// its buffers so far end, as theirs are gone when it goes on. The function that
-// computes the size does the same with sizes alone: it is a slice of the
-// function.
+// The buffers of a block are placed one after another. The buffers of a nested
+// region start where the preceding buffers of the block end, and later buffers
+// of the block reuse their memory, because they are dead once the region has
+// run. The function that computes the size of the workspace adds up the sizes
+// in the same way. It contains the slice of the function that the sizes depend
+// on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,11 +41,11 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Of each buffer, in bytes: that of a vector of any target, and a line of the
-/// cache.
+/// The alignment of each buffer in bytes: a cache line, which is also enough
+/// for the vectors of any target.
 static constexpr int64_t kBufferAlignment = 64;
 
-/// The buffer that `op` frees; null: none.
+/// The buffer that `op` frees, or null.
 static Value getFreed(Operation *op) {
   if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
     return dealloc.getMemref();
@@ -53,7 +55,7 @@ static Value getFreed(Operation *op) {
 }
 
 namespace {
-/// memref.alloc or gpu.alloc.
+/// A memref.alloc or gpu.alloc.
 class Allocation {
 public:
   explicit Allocation(Operation *op) : op(op) {}
@@ -66,7 +68,7 @@ public:
       return alloc.getDynamicSizes();
     return cast<gpu::AllocOp>(op).getDynamicSizes();
   }
-  /// In bytes; 1: any.
+  /// The alignment in bytes; 1 if none is required.
   uint64_t getAlignment() const {
     auto alloc = dyn_cast<memref::AllocOp>(op);
     return alloc ? alloc.getAlignment().value_or(1) : 1;
@@ -83,7 +85,8 @@ private:
 /// Plans the workspace of one function.
 class Planner {
 public:
-  /// `ofDevice`: of gpu.alloc, else of memref.alloc.
+  /// Plans the memory of gpu.alloc if `ofDevice` is true, otherwise the memory
+  /// of memref.alloc.
   Planner(func::FuncOp function, bool ofDevice)
       : function(function), ofDevice(ofDevice), builder(function.getContext()),
         bytes(builder, function.getLoc(), kBufferAlignment) {}
@@ -92,15 +95,16 @@ public:
   bool find();
   /// Adds NAME.workspace.
   func::FuncOp createSizeFunction();
-  /// Makes views of the allocations.
+  /// Replaces the allocations by views of the workspace.
   void apply();
 
 private:
   /// A planned allocation.
   struct Buffer {
-    /// Of the block that it is in, which it is an iteration of; null: none.
+    /// The parallel loop whose body contains the allocation, or null.
     scf::ParallelOp loop;
-    /// The one before it in its block whose memory it takes; null: none.
+    /// An earlier allocation in the same block whose memory this one reuses, or
+    /// null.
     Operation *reused = nullptr;
     SmallVector<Operation *> deallocs;
   };
@@ -122,23 +126,25 @@ private:
   OpBuilder builder;
   BufferBytes bytes;
   llvm::MapVector<Operation *, Buffer> buffers;
-  /// The ops that sizes, conditions and bounds of loops are computed by.
+  /// The ops that compute the sizes, conditions and loop bounds of the plan.
   DenseSet<Operation *> slice;
-  /// The ops with planned allocations in their regions.
+  /// The ops whose regions contain planned allocations.
   DenseSet<Operation *> around;
   Value workspace;
   DenseMap<Operation *, Value> offsets;
 };
 } // namespace
 
-/// Adds to the slice all that `value` is computed by. False if that is data.
+/// Adds the ops that compute `value` to the slice. Returns false if `value`
+/// depends on data.
 bool Planner::addSlice(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getOwner() == &function.front();
   Operation *op = value.getDefiningOp();
   if (slice.contains(op))
     return true;
-  // Of the sizes of buffers, too, unless those are allocated.
+  // This also excludes sizes of allocated buffers, since allocations have
+  // effects.
   if (!isMemoryEffectFree(op))
     return false;
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
@@ -149,14 +155,15 @@ bool Planner::addSlice(Value value) {
   return true;
 }
 
-/// Whether the op can go: nothing but the next op in its stream waits for it.
+/// Whether `op` can be erased: it has no token, or depends on a single token
+/// that can replace its own.
 static bool canErase(Operation *op) {
   auto async = dyn_cast<gpu::AsyncOpInterface>(op);
   return !async || !async.getAsyncToken() ||
          async.getAsyncDependencies().size() == 1;
 }
 
-/// Erases an op; what waits for it waits for the op that it waited for.
+/// Erases `op`. Ops that waited for it then wait for the token it depended on.
 static void erase(Operation *op) {
   if (auto async = dyn_cast<gpu::AsyncOpInterface>(op))
     if (Value token = async.getAsyncToken())
@@ -164,7 +171,8 @@ static void erase(Operation *op) {
   op->erase();
 }
 
-/// The plan of `op`; nothing if it stays.
+/// Returns the plan for the allocation `op`, or nothing if it cannot be
+/// replaced.
 std::optional<Planner::Buffer> Planner::examine(Operation *op) {
   Allocation allocation(op);
   MemRefType type = allocation.getType();
@@ -176,7 +184,7 @@ std::optional<Planner::Buffer> Planner::examine(Operation *op) {
     return std::nullopt;
 
   Buffer buffer;
-  // It lives in this block alone.
+  // Check that the buffer is freed in this block and does not escape from it.
   SmallVector<Value> worklist = {memref};
   while (!worklist.empty()) {
     for (Operation *user : worklist.pop_back_val().getUsers()) {
@@ -229,7 +237,7 @@ bool Planner::find() {
       return;
     std::optional<Buffer> buffer = examine(op);
     if (!buffer) {
-      LDBG() << "stays an allocation, as its lifetime or its size depends on "
+      LDBG() << "not replaced, because its lifetime or its size depends on "
                 "data: "
              << *op;
       return;
@@ -243,9 +251,10 @@ bool Planner::find() {
   return !buffers.empty();
 }
 
-/// Lets buffers of static size take the memory of those freed before.
+/// Makes buffers of static size reuse the memory of buffers that were freed
+/// earlier in `block`.
 void Planner::findReuse(Block &block) {
-  // The first buffer there, and its size.
+  // The memory that is free: the allocation that placed it, and its size.
   SmallVector<std::pair<Operation *, int64_t>> free;
   DenseMap<Operation *, std::pair<Operation *, int64_t>> owners;
   for (Operation &op : block) {
@@ -277,7 +286,7 @@ void Planner::findReuse(Block &block) {
   }
 }
 
-/// The number of iterations of `loop`, whose operands are mapped by `get`.
+/// Emits the number of iterations of `loop`; `get` maps the loop's operands.
 static Value countIterations(OpBuilder &b, scf::ParallelOp loop,
                              function_ref<Value(Value)> get) {
   Location loc = loop.getLoc();
@@ -286,13 +295,13 @@ static Value countIterations(OpBuilder &b, scf::ParallelOp loop,
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value isEmpty =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, lower, upper);
-  // Of bounds that are far apart, a number without a sign.
+  // The difference of bounds that are far apart is an unsigned number.
   Value range = arith::SubIOp::create(b, loc, upper, lower);
   range = arith::SelectOp::create(b, loc, isEmpty, zero, range);
   return arith::CeilDivUIOp::create(b, loc, range, get(loop.getStep()[0]));
 }
 
-/// Emits the end of the memory that `block` needs, which starts at `start`.
+/// Emits the end of the memory that `block` needs if it starts at `start`.
 Value Planner::measure(Block &block, IRMapping &mapping, Value start) {
   Location loc = function.getLoc();
   Value current = start, peak = start;
@@ -348,7 +357,7 @@ func::FuncOp Planner::createSizeFunction() {
   mapping.map(function.getArguments(), size.getArguments());
   Value end = measure(function.front(), mapping, bytes.constant(0));
   func::ReturnOp::create(builder, loc, end);
-  // Whatever pool a call gets.
+  // The size must suffice for any thread pool, so assume the most threads.
   size.walk([&](NumThreadsOp op) {
     builder.setInsertionPoint(op);
     op.replaceAllUsesWith(
@@ -359,7 +368,7 @@ func::FuncOp Planner::createSizeFunction() {
   return size;
 }
 
-/// Makes views of the buffers of `block`, whose memory starts at `start`.
+/// Replaces the buffers of `block` by views of the workspace from `start` on.
 void Planner::place(Block &block, Value start) {
   Location loc = function.getLoc();
   Value current = start;

@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 bool mlir::bngrad::returnsStatus(func::FuncOp function) {
-  // The attribute alone may be the user's.
+  // Users can also write the attribute, so check the result type.
   return function->hasAttr(kStatusAttrName) && function.getNumResults() > 0 &&
          function.getResultTypes().back().isInteger(32);
 }
@@ -68,13 +68,14 @@ void mlir::bngrad::addStatuses(ModuleOp module) {
     if (mayFail.wasInterrupted())
       found.insert(function);
   }
-  // Those who call them follow in turn, and may call each other.
+  // The callers of these functions need a status too, and so do theirs: `found`
+  // grows in the loop. Functions may call each other recursively.
   for (size_t i = 0; i < found.size(); ++i) {
     auto function = cast<func::FuncOp>(found[i]);
     std::optional<SmallVector<func::CallOp>> calls =
         findCalls(function, module);
     if (!calls)
-      LDBG() << "without a status, as something but a call uses it: @"
+      LDBG() << "gets no status, because it has uses other than calls: @"
              << function.getSymName();
     if (!calls || returnsStatus(function))
       continue;

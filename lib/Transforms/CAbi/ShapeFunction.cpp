@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Made from the function by upstream's run-time verification and shape
-// resolution, so that any op with those interfaces takes part.
+// A shape function is a copy of the function, transformed by upstream's
+// run-time verification and shape resolution. Any op that implements their
+// interfaces is therefore supported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// On cf.assert of the program and on its report.
+/// Marks the cf.asserts of the program, and the reports that replace them.
 static constexpr StringLiteral kAssertAttrName = "bngrad.assert";
 
 /// Replaces each run-time check of `function` by a report.
@@ -64,7 +65,8 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
       sizes[0] = compare.getLhs();
       sizes[1] = compare.getRhs();
     }
-    // Upstream puts the op and its location around the message of the check.
+    // Upstream prints the op before the message of a check, and its location
+    // after it.
     StringRef message = op.getMsg();
     if (size_t start = message.find(kUpstreamMessage);
         !isOfProgram && start != StringRef::npos)
@@ -72,7 +74,8 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
           message.substr(start + kUpstreamMessage.size()).split('\n').first;
     int64_t number = errors.size();
     bool hasSizes = sizes[0] != nullptr;
-    // "at least 0", but "that of source, 5".
+    // The expected size follows the message, as in "to be at least 0" and "to
+    // be that of source, 5".
     bool needsComma = hasSizes && !message.ends_with(" at least") &&
                       !message.ends_with(" at most");
     errors.push_back({loc, message.str() + (needsComma ? "," : ""), hasSizes});
@@ -98,20 +101,20 @@ static void replaceChecks(func::FuncOp function, EmitSizeError emitError,
   }
 }
 
-/// Reports a cf.assert that the program alone could evaluate.
+/// Reports a cf.assert whose condition the shape function cannot evaluate.
 static LogicalResult emitAssertError(Location loc) {
   return emitError(loc, "expected the condition of cf.assert to follow from "
                         "the arguments, got one that depends on memory that "
                         "the function writes");
 }
 
-/// Whether the block of the report `op` has an op with the attribute `name`.
+/// Whether `op` contains a report with the attribute `name`.
 static bool hasReport(scf::IfOp op, StringRef name) {
   return llvm::any_of(op.thenBlock()->without_terminator(),
                       [&](Operation &in) { return in.hasAttr(name); });
 }
 
-/// The place of size `i` among the dynamic ones of results of `types`.
+/// The result and the dim of the dynamic size number `i` of results of `types`.
 static std::pair<unsigned, int64_t> findSize(TypeRange types, unsigned i) {
   for (auto [number, type] : llvm::enumerate(types)) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -122,11 +125,11 @@ static std::pair<unsigned, int64_t> findSize(TypeRange types, unsigned i) {
   llvm_unreachable("a size of a result");
 }
 
-/// Removes the reports of `function` that depend on data that it writes, and
-/// then what writes. `results` are the types of the program's results.
+/// Removes the reports that depend on data that `function` writes, and then the
+/// ops that write. `results` are the types of the program's results.
 ///
-/// Errors: a diagnostic and failure for a condition of the program, or a size
-///         of a result, that depends on such data.
+/// Errors: a diagnostic and failure if a cf.assert of the program or a size of
+///         a result depends on such data.
 static LogicalResult removeWrites(func::FuncOp function, TypeRange results) {
   SmallVector<scf::IfOp> reports;
   function.walk([&](scf::IfOp op) {
@@ -156,7 +159,8 @@ static LogicalResult removeWrites(func::FuncOp function, TypeRange results) {
   return writes.remove();
 }
 
-/// Reports a call, whose checks would be missing.
+/// Reports calls, because the shape function would lack the checks of the
+/// callee.
 static LogicalResult verifyNoCalls(func::FuncOp function) {
   WalkResult result = function.walk([](Operation *op) -> WalkResult {
     if (!isa<func::CallOp, func::CallIndirectOp>(op))
@@ -167,7 +171,8 @@ static LogicalResult verifyNoCalls(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
-/// Takes apart ops that write and have a result, or a region with indices.
+/// Expands ops that write and also have a result, or a region that may contain
+/// checked indices, so that removeWrites can remove the write alone.
 static void expandWrites(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
@@ -209,9 +214,9 @@ static void expandWrites(func::FuncOp function) {
   }
 }
 
-/// Generates the values of paddings in `function`, since tensor.pad is removed
-/// with the reports in its region. Bufferization computes them for all
-/// elements, too.
+/// Adds a tensor.generate with the region of each tensor.pad that computes its
+/// padding. The tensor.pad is removed later, and the reports in its region must
+/// outlive it. Bufferization also runs that region for every element.
 static void generatePaddings(func::FuncOp function) {
   function.walk([](tensor::PadOp op) {
     if (op.getConstantPaddingValue())
@@ -230,8 +235,8 @@ static void generatePaddings(func::FuncOp function) {
   });
 }
 
-/// Takes the sizes of results of linalg ops from their inits. Upstream takes
-/// them from the loops, which another operand may decide.
+/// Takes the sizes of linalg results from their inits. Upstream would take them
+/// from the loops, whose sizes may come from another operand.
 static void useSizesOfInits(func::FuncOp function) {
   function.walk([](tensor::DimOp op) {
     for (;;) {
@@ -246,7 +251,7 @@ static void useSizesOfInits(func::FuncOp function) {
   });
 }
 
-/// Makes `op` return the dynamic sizes of its operands instead of these.
+/// Replaces the operands of `op` by their dynamic sizes.
 static void returnSizes(func::ReturnOp op) {
   OpBuilder b(op);
   SmallVector<Value> sizes;
@@ -259,7 +264,7 @@ static void returnSizes(func::ReturnOp op) {
   op->setOperands(sizes);
 }
 
-/// Makes the results of `function` those of its terminator.
+/// Updates the result types of `function` to match its return.
 static void updateType(func::FuncOp function) {
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     function.setFunctionType(FunctionType::get(function.getContext(),
@@ -290,8 +295,9 @@ LogicalResult mlir::bngrad::makeShapeFunction(func::FuncOp function,
   replaceChecks(function, emitError, errors);
   generatePaddings(function);
 
-  // The sizes of the results in terms of the arguments'; the data is dead then.
-  // Ops on buffers become loops, whose writes can be removed.
+  // Express the sizes of the results by the sizes of the arguments, which
+  // leaves the data dead. Linalg ops on buffers become loops, whose writes can
+  // be removed.
   SmallVector<Type> results(function.getResultTypes());
   for (func::ReturnOp op : function.getOps<func::ReturnOp>())
     returnSizes(op);
@@ -317,8 +323,8 @@ LogicalResult mlir::bngrad::makeShapeFunction(func::FuncOp function,
   return runOn(createCanonicalizerPass());
 }
 
-/// The function that stores an error at its first argument, and returns its
-/// status.
+/// Finds or adds the function that stores an error at its first argument and
+/// returns the error's status.
 static func::FuncOp getReport(ModuleOp module) {
   constexpr StringLiteral kName = "bngrad.size_error";
   if (auto there = module.lookupSymbol<func::FuncOp>(kName))
@@ -344,7 +350,8 @@ static func::FuncOp getReport(ModuleOp module) {
   return report;
 }
 
-/// `text` in a format of printf. Bytes that end or spoil a line are escaped.
+/// Turns `text` into a printf format that prints it on one line, with
+/// unprintable bytes escaped.
 static std::string escapeFormat(StringRef text) {
   std::string format;
   llvm::raw_string_ostream os(format);
@@ -358,9 +365,9 @@ static std::string escapeFormat(StringRef text) {
   return format;
 }
 
-/// Adds the shape function of `function`, and says so in attributes.
+/// Adds the shape function of `function`, and attributes that refer to it.
 static LogicalResult describe(func::FuncOp function) {
-  // What it may write is not known.
+  // The effects of an llvm.call are unknown.
   WalkResult calls = function.walk([](LLVM::CallOp op) -> WalkResult {
     return op->emitError("expected calls to be inlined, got '")
            << op->getName() << "'";
@@ -395,7 +402,7 @@ static LogicalResult describe(func::FuncOp function) {
     std::string &text = texts.emplace_back(escapeFormat(error.message));
     if (error.hasSizes)
       text += " %lld, got %lld";
-    // The same wherever the file is.
+    // Leave out the file name, so that the message does not depend on the path.
     if (auto place = error.loc->findInstanceOf<FileLineColLoc>();
         place && place.getLine() != 0)
       text += (" (line " + Twine(place.getLine()) + ")").str();

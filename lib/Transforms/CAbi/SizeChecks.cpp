@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A check that fails ends the function, so that each may rely on those before.
+// A failed check ends the function, so each check may rely on the preceding
+// ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,15 +91,17 @@ public:
   }
 
   void checkElementwise(Operation *op);
-  /// Checks sizes of memory that is not there yet.
+  /// Checks the sizes of a tensor or buffer that the op creates.
   void checkNewSizes(ShapedType type, ValueRange dynamicSizes);
 
 private:
-  /// Checks that `dynamicSizes` are not negative; all sizes of `type`. A dim of
-  /// something else is checked there.
+  /// Checks that `dynamicSizes` are not negative, and returns all sizes of
+  /// `type`. Skips results of dim ops, which have been checked where they were
+  /// created.
   SmallVector<Value> verifySizes(ShapedType type, ValueRange dynamicSizes,
                                  StringRef where = "");
-  /// Where the op's operands are defined and other ops may be.
+  /// Finds an ancestor of `op`, or `op` itself, before which ops may be
+  /// inserted: the regions of scf.in_parallel and vector.mask accept no others.
   static Operation *findInsertionPoint(Operation *op) {
     while (isa<scf::InParallelOp, vector::MaskOp>(op->getParentOp()))
       op = op->getParentOp();
@@ -118,7 +121,7 @@ private:
   void checkPosition(ArrayRef<OpFoldResult> position, VectorType type);
   void checkVector(Value base, ValueRange indices, VectorType type);
 
-  StringRef name; // of the op
+  StringRef name; // the name of the op
 };
 } // namespace
 
@@ -153,12 +156,12 @@ template <typename Op> void SizeChecks::checkExpandShape(Op op) {
                         "element " + Twine(i) + " of output_shape");
     }
     verifyEqual(multiply(sizes), sizeOf(op.getSrc(), dim),
-                "expected product of output_shape over dim " + Twine(dim) +
-                    " of src to be its size");
+                "expected product of the elements of output_shape for dim " +
+                    Twine(dim) + " of src to be the size of that dim");
   }
 }
 
-/// Checks that a slice is in `whole`.
+/// Checks that a slice is in bounds of `whole`, which messages call `name`.
 void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
                             StringRef name) {
   SmallVector<Value> counts;
@@ -183,7 +186,7 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
     // An empty slice has no last element.
     end = select(compare(CmpIPredicate::eq, count, zero), start, end);
     verify(CmpIPredicate::ule, end, room, expectInside("end" + where));
-    // The first element is the last one in memory if the stride is negative.
+    // If the stride is negative, the first element has the highest address.
     if (getConstantIntValue(stride).value_or(-1) < 0) {
       Value next = arith::AddIOp::create(b, loc, start, one);
       verify(CmpIPredicate::ule,
@@ -191,7 +194,7 @@ void SizeChecks::checkSlice(OffsetSizeAndStrideOpInterface op, Value whole,
              expectInside("end of the first element" + where));
     }
   }
-  // A stride may be 0.
+  // With a stride of 0, a slice can have more elements than its source.
   if (llvm::any_of(op.getMixedStrides(),
                    [](OpFoldResult stride) { return !isOneInteger(stride); }))
     verifyProduct(counts);
@@ -233,7 +236,7 @@ void SizeChecks::check(tensor::PadOp op) {
   verifyProduct(sizes);
 }
 
-/// Element `i` of the operand `shape` of a reshape.
+/// Loads element `i` of the operand `shape` of a reshape, as an index.
 Value SizeChecks::loadSize(Value shape, Value i) {
   Value size;
   if (isa<MemRefType>(shape.getType()))
@@ -262,14 +265,16 @@ template <typename Op> void SizeChecks::checkReshape(Op op) {
       std::string name = llvm::formatv("element {0} of shape", i);
       if (result.hasRank() && !result.isDynamicDim(i))
         verifyEqual(size, constant(result.getDimSize(i)),
-                    "expected " + name + " to be the size of the result type");
+                    "expected " + name + " to be the size of dim " + Twine(i) +
+                        " of the result type");
       else
         verifyNotNegative(size, name);
     }
     product = multiply(sizes);
   }
   verifyEqual(product, countElements(op.getSource()),
-              "expected product of shape to be the number of elements");
+              "expected product of the elements of shape to be the number of "
+              "elements of source");
 }
 
 void SizeChecks::checkElementwise(Operation *op) {
@@ -333,7 +338,8 @@ void SizeChecks::checkNewSizes(ShapedType type, ValueRange dynamicSizes) {
     verifyProduct(sizes);
 }
 
-/// A reshape takes the stride of the last dim of a group for all of them.
+/// Checks that the dims of each group can be merged: the result has the stride
+/// of the last dim of the group.
 void SizeChecks::check(memref::CollapseShapeOp op) {
   MemRefType type = op.getSrcType();
   if (type.getLayout().isIdentity())
@@ -348,13 +354,15 @@ void SizeChecks::check(memref::CollapseShapeOp op) {
       if (dim != group.back())
         verifyEqual(select(isUnit, expected, stride), expected,
                     "expected stride of dim " + Twine(dim) +
-                        " of src to be that of one dim with those after it");
+                        " of src to be the size times the stride of the next "
+                        "dim");
       expected = arith::MulIOp::create(b, loc, expected, size);
     }
   }
 }
 
-/// The buffer of which `buffer` is a part with the same elements.
+/// Follows views of `buffer` to the buffer it is a part of, as long as the
+/// element type stays the same.
 static Value findWhole(Value buffer) {
   Type element = getElementTypeOrSelf(buffer);
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
@@ -389,14 +397,16 @@ void SizeChecks::check(memref::ReinterpretCastOp op) {
   Extent cast = findExtent(toValue(op.getMixedOffsets().front()), sizes,
                            toValues(op.getMixedStrides()));
   for (Value size : whole.getSizes())
-    // Nothing is in an empty one.
+    // An empty source contains no element.
     room.last = select(compare(CmpIPredicate::eq, size, zero),
                        constant(-2 * kMostElements), room.last);
   verify(CmpIPredicate::sge, select(isEmpty, room.first, cast.first),
          room.first,
-         "expected first element of the cast to be one of the source's memory");
+         "expected first element of the cast to be in the memory of source, at "
+         "least");
   verify(CmpIPredicate::sle, select(isEmpty, room.last, cast.last), room.last,
-         "expected last element of the cast to be one of the source's memory");
+         "expected last element of the cast to be in the memory of source, at "
+         "most");
 }
 
 void SizeChecks::check(memref::ViewOp op) {
@@ -406,24 +416,25 @@ void SizeChecks::check(memref::ViewOp op) {
   sizes.push_back(constant(getElementBytes(type.getElementType())));
   Value bytes = multiply(sizes);
   verify(CmpIPredicate::ule, bytes, room,
-         "expected bytes of the view to be at most those of source");
+         "expected bytes of the view to be at most the bytes of source");
   verify(CmpIPredicate::ule, op.getByteShift(), subtract(room, bytes),
-         "expected byte_shift to be at most the bytes of source after it");
+         "expected byte_shift to be at most the bytes of source less the bytes "
+         "of the view");
 }
 
 //===----------------------------------------------------------------------===//
 // Indices
 //===----------------------------------------------------------------------===//
 
-/// Checks that `count` elements from `index` on are in `dim`.
+/// Checks that the `count` elements from `index` on are within `dim`.
 void SizeChecks::checkIndex(Value shaped, int64_t dim, Value index,
                             int64_t count) {
   std::string what = llvm::formatv("index of dim {0} of {1}", dim, name);
   verifyNotNegative(index, what);
   std::string less;
   if (count > 1)
-    less =
-        llvm::formatv(" its size less the {0} elements of the access", count);
+    less = llvm::formatv(
+        " the size of the dim less the {0} elements of the access", count);
   verify(CmpIPredicate::sle, index,
          subtract(sizeOf(shaped, dim), constant(count)),
          "expected " + what + " to be at most" + less);
@@ -434,7 +445,7 @@ void SizeChecks::checkIndices(Value shaped, ValueRange indices) {
     checkIndex(shaped, dim, index, /*count=*/1);
 }
 
-/// Checks that `shaped` has the dim `index`.
+/// Checks that `shaped` has a dim number `index`.
 void SizeChecks::checkDim(Value shaped, Value index) {
   Value rank;
   if (auto type = cast<ShapedType>(shaped.getType()); type.hasRank())
@@ -454,10 +465,10 @@ void SizeChecks::checkPosition(ArrayRef<OpFoldResult> position,
   for (auto [dim, index] : llvm::enumerate(position)) {
     auto value = dyn_cast<Value>(index);
     if (!value)
-      continue; // The verifiers have checked it.
+      continue; // Verifiers check constant positions.
     std::string what = llvm::formatv("position {0} of {1}", dim, name);
     verifyNotNegative(value, what);
-    // A vector of scalable length has at least as many elements.
+    // A scalable vector has at least this many elements.
     verify(CmpIPredicate::sle, value, constant(type.getDimSize(dim) - 1),
            "expected " + what + " to be at most");
   }
@@ -469,7 +480,7 @@ void SizeChecks::checkPosition(ArrayRef<OpFoldResult> position,
 
 void SizeChecks::checkVector(Value base, ValueRange indices, VectorType type) {
   int64_t first = static_cast<int64_t>(indices.size()) - type.getRank();
-  // An element of the memory may be a vector.
+  // If the elements of the memory are vectors, the access loads one element.
   if (isa<VectorType>(cast<MemRefType>(base.getType()).getElementType()))
     first = static_cast<int64_t>(indices.size());
   for (auto [dim, index] : llvm::enumerate(indices)) {
@@ -483,7 +494,7 @@ void SizeChecks::check(VectorTransferOpInterface op) {
   bool hasMask = op.getMask() || isa<vector::MaskOp>(op->getParentOp());
   for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
     int64_t count = 1;
-    bool isChecked = false; // by the lowering, or by the author's mask
+    bool isChecked = false; // by the lowering, or by the op's mask
     for (auto [i, expr] :
          llvm::enumerate(op.getPermutationMap().getResults())) {
       auto position = dyn_cast<AffineDimExpr>(expr);
@@ -493,20 +504,21 @@ void SizeChecks::check(VectorTransferOpInterface op) {
       isChecked = hasMask || !op.isDimInBounds(i);
     }
     if (isChecked) {
-      // Upstream computes the mask of the elements in bounds in 32 bits.
+      // Upstream computes the mask of elements in bounds in 32-bit arithmetic.
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       std::string what = llvm::formatv("index of dim {0} of {1}", dim, name);
       verifyNotNegative(index, what);
       verify(CmpIPredicate::sle, subtract(index, sizeOf(base, dim)),
              constant(kMost),
-             "expected " + what + " less its size to be at most");
+             "expected " + what + " less the size of the dim to be at most");
     } else {
       checkIndex(base, dim, index, count);
     }
   }
 }
 
-/// Erases upstream's checks of indices and slices, whose texts name no value.
+/// Erases upstream's checks of indices and slices. Their messages do not
+/// contain the values, unlike the messages of the checks in this file.
 static void eraseUpstreamChecks(func::FuncOp function) {
   function.walk([](cf::AssertOp op) {
     StringRef message = op.getMsg();
@@ -519,8 +531,8 @@ static void eraseUpstreamChecks(func::FuncOp function) {
   });
 }
 
-/// Reports a cast of memory whose extent is not known, and a view as elements
-/// whose bytes are not.
+/// Reports a cast of memory of unknown extent, and a view whose elements have
+/// an unknown size in bytes.
 static LogicalResult verifyView(Operation *op) {
   if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op);
       cast && !isa<MemRefType>(findWhole(cast.getSource()).getType()))

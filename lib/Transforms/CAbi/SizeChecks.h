@@ -1,4 +1,4 @@
-//===- SizeChecks.h - run-time checks of tensor ops -------------*- C++ -*-===//
+//===- SizeChecks.h - run-time checks of sizes and indices ------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,18 +13,19 @@
 
 namespace mlir::bngrad {
 
-/// What precedes the message of a check in the text that upstream makes of it.
+/// The text that precedes the message of a check in upstream's cf.asserts.
 inline constexpr llvm::StringLiteral kUpstreamMessage = "\n^ ";
 
 /// Adds the run-time checks of sizes and indices that upstream lacks, as
-/// cf.assert before each op, or before the op whose region takes no others.
-/// Where each compares two index values, these are the actual and the expected
-/// one. They replace upstream's checks of indices and slices, whose texts name
-/// no value. docs/ahead-of-time.md lists the ops.
+/// cf.asserts before each op, or before the enclosing op if its region accepts
+/// no other ops. If the condition compares two index values, the first is the
+/// actual and the second the expected value. The checks replace upstream's
+/// checks of indices and slices, whose messages do not contain the values.
+/// docs/ahead-of-time.md lists the ops.
 ///
 /// Errors: a diagnostic and failure for a memref.reinterpret_cast of an
 ///         unranked buffer that is not a cast of a ranked one, and for a
-///         memref.view as elements of another type than data has.
+///         memref.view whose elements have an unknown size in bytes.
 LogicalResult addSizeChecks(func::FuncOp function);
 
 } // namespace mlir::bngrad

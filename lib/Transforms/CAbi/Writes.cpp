@@ -1,4 +1,4 @@
-//===- Writes.cpp - what the data that a function writes decides ----------===//
+//===- Writes.cpp - dependences on data that a function writes ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -32,13 +32,14 @@ static bool mayWrite(Operation *op) {
   return effects.hasEffect<MemoryEffects::Write>();
 }
 
-/// The argument or the allocation that `buffer` is a part of; null: not known.
+/// The function argument or the allocation that `buffer` is a part of, or null
+/// if unknown.
 Value Writes::findMemory(Value buffer) {
   for (;;) {
     Operation *op = buffer.getDefiningOp();
     if (!op) {
       Operation *parent = buffer.getParentBlock()->getParentOp();
-      // That of another block may be any.
+      // An argument of any other block may be any buffer.
       return isa<func::FuncOp>(parent) &&
                      buffer.getParentBlock()->isEntryBlock()
                  ? buffer
@@ -72,7 +73,7 @@ Writes::Writes(func::FuncOp function) : function(function) {
   });
 }
 
-/// Whether `op` may read what the function writes.
+/// Whether `op` may read data that the function writes.
 bool Writes::mayRead(Operation *op) {
   if (auto toTensor = dyn_cast<bufferization::ToTensorOp>(op))
     return mayWriteTo(toTensor.getBuffer());
@@ -104,7 +105,7 @@ bool Writes::dependsOn(Value value, bool onSizes) {
   auto loop = dyn_cast<LoopLikeOpInterface>(parent);
   if (!loop)
     return dependsOn(parent, onSizes);
-  // The number of an iteration, or a value that they hand on.
+  // The argument is an induction variable or a value carried by the loop.
   std::optional<SmallVector<Value>> numbers = loop.getLoopInductionVars();
   if (numbers && llvm::is_contained(*numbers, value))
     return runsOf(parent);
@@ -137,7 +138,7 @@ bool Writes::runsOf(Operation *op) {
                llvm::any_of(op.getDynamicUpperBound(), depends) ||
                llvm::any_of(op.getDynamicStep(), depends);
       })
-      // These decide by the sizes of tensors.
+      // The sizes of the shaped operands determine the number of iterations.
       .Case<linalg::LinalgOp, tensor::GenerateOp>([&](Operation *op) {
         return llvm::any_of(op->getOperands(), [&](Value operand) {
           bool isShaped = isa<ShapedType>(operand.getType());
@@ -161,14 +162,15 @@ bool Writes::dependsOn(Operation *op, bool onSizes) {
     bool isShaped = isa<ShapedType>(operand.getType());
     return dependsOn(operand, isShaped && (onSizes || asksForSizes));
   };
-  // Elements of its shape are sizes of its result.
+  // The elements of a reshape's shape operand are the sizes of its result.
   if (auto reshape = dyn_cast<tensor::ReshapeOp>(op);
       reshape && dependsOn(reshape.getShape(), /*onSizes=*/false))
     return true;
   if (auto reshape = dyn_cast<memref::ReshapeOp>(op);
       reshape && mayWriteTo(reshape.getShape()))
     return true;
-  // The values of regions may be results or arguments of one another.
+  // Values that the op's regions yield may become its results, or arguments of
+  // other regions.
   bool depends = llvm::any_of(op->getOperands(), dependsOnOperand);
   for (Region &region : op->getRegions())
     for (Block &block : region)

@@ -1,4 +1,4 @@
-//===- Writes.h - what the data that a function writes decides --*- C++ -*-===//
+//===- Writes.h - dependences on data that a function writes ----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,43 +15,49 @@
 
 namespace mlir::bngrad {
 
-/// On ops of reports, which do not count as writes, while a shape function is
-/// made.
+/// Marks the ops of reports while a shape function is made. Their effects do
+/// not count as writes of the function.
 inline constexpr StringLiteral kReportAttrName = "bngrad.report";
 
-/// What a function writes, and which of its values depend on that.
+/// Finds the data that a function writes, and the values that depend on it.
 class Writes {
 public:
   explicit Writes(func::FuncOp function);
 
   bool areThereAny() const { return !ops.empty(); }
-  /// Whether data that the function writes decide on `value`, or on `op` and
-  /// how often it is run.
+  /// Whether `value` depends on data that the function writes.
   bool decideOn(Value value);
+  /// Whether the condition of `op`, or how often `op` runs, depends on data
+  /// that the function writes.
   bool decideOn(scf::IfOp op);
-  /// Removes the ops, on whose results nothing may depend that matters.
+  /// Removes the ops that write. Remaining uses of their results become poison,
+  /// so no value that matters may depend on them.
   ///
   /// Errors: a diagnostic and failure for an op that contains a report.
   LogicalResult remove();
 
 private:
   static Value findMemory(Value buffer);
+  /// Whether `value`, or a result of `op`, depends on data that the function
+  /// writes. If `onSizes` is true, only the sizes of shaped values matter.
   bool dependsOn(Value value, bool onSizes);
   bool dependsOn(Operation *op, bool onSizes);
-  /// The same for whether and how often the regions of `op` are run.
+  /// Whether such data determines if or how often the regions of `op` run.
   bool runsOf(Operation *op);
   bool mayRead(Operation *op);
-  /// Whether the function may write to the memory of `buffer`; null: any.
+  /// Whether the function may write to the memory of `buffer`. A null `buffer`
+  /// stands for unknown memory.
   bool mayWriteTo(Value buffer) {
     Value whole = buffer ? findMemory(buffer) : Value();
     return !whole || memory.contains(whole) || memory.contains(Value());
   }
 
   func::FuncOp function;
+  /// The ops that may write.
   SmallVector<Operation *> ops;
-  /// The buffers that they write to; null: any.
+  /// The buffers that `ops` write to, with null for unknown memory.
   llvm::SmallPtrSet<Value, 8> memory;
-  /// Those that were visited for data and for sizes.
+  /// The ops and arguments that have been visited, indexed by `onSizes`.
   llvm::SmallPtrSet<Operation *, 16> visited[2];
   llvm::SmallPtrSet<Value, 16> visitedArguments[2];
 };

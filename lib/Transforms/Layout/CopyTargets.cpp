@@ -1,4 +1,4 @@
-//===- CopyTargets.cpp - sums where they are copied to --------------------===//
+//===- CopyTargets.cpp - elimination of copies of sums --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,17 +19,17 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// The ops that carry a temporary to the target of a copy.
+/// A temporary that is written, copied to its target, and freed.
 struct Detour {
   memref::AllocOp temporary;
   memref::CopyOp copy;
   SmallVector<Operation *> deallocs;
-  Operation *first = nullptr; // the first user, in the block of all
+  Operation *first = nullptr; // the first op in the block that uses it
 };
 } // namespace
 
-/// The detour of the values written to `output`, if all its ops are in one
-/// block and the copy comes last.
+/// Returns the detour of the values written to `output`, if there is one whose
+/// ops are all in one block and whose copy follows all other uses.
 static std::optional<Detour> findDetour(Value output,
                                         ArrayRef<linalg::GenericOp> members) {
   Detour detour;
@@ -60,15 +60,15 @@ static std::optional<Detour> findDetour(Value output,
   return detour.copy ? std::optional(detour) : std::nullopt;
 }
 
-/// True if `memory`, which is not a view, overlaps no other such memory.
+/// Whether `memory`, which is not a view, cannot overlap other distinct memory.
 static bool isDistinct(Value memory) {
   if (auto argument = dyn_cast<BlockArgument>(memory))
     return isa<func::FuncOp>(argument.getOwner()->getParentOp());
   return isa<memref::AllocOp, memref::GetGlobalOp>(memory.getDefiningOp());
 }
 
-/// True if nothing from `detour.first` to the copy can observe that the target
-/// is written early.
+/// Whether no op from `detour.first` to the copy can observe that the target is
+/// written earlier than before.
 static bool isUntouched(const Detour &detour) {
   memref::CopyOp copy = detour.copy;
   Value target = copy.getTarget(), memory = getMemory(target);
@@ -98,7 +98,8 @@ static bool isUntouched(const Detour &detour) {
   return true;
 }
 
-/// Makes the target of the copy available at the first user.
+/// Makes the target of the copy dominate the first user of the temporary.
+/// Returns false if that is impossible.
 static bool hoistTarget(RewriterBase &rewriter, const Detour &detour) {
   memref::CopyOp copy = detour.copy;
   Value target = copy.getTarget();
@@ -116,7 +117,7 @@ static bool hoistTarget(RewriterBase &rewriter, const Detour &detour) {
 
 void mlir::bngrad::writeToCopyTargets(RewriterBase &rewriter,
                                       ArrayRef<linalg::GenericOp> members) {
-  unsigned numLoops = 0; // over the data
+  unsigned numLoops = 0; // the number of loops over the data
   for (linalg::GenericOp member : members)
     numLoops = std::max(numLoops, member.getNumLoops());
   llvm::SmallSetVector<Value, 4> outputs;

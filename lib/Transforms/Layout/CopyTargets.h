@@ -1,4 +1,4 @@
-//===- CopyTargets.h - sums where they are copied to ------------*- C++ -*-===//
+//===- CopyTargets.h - elimination of copies of sums ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,10 +14,10 @@
 namespace mlir::bngrad {
 
 /// Makes `members`, the generics of a group, write per-channel results directly
-/// to the targets of copies instead of to temporaries. Bufferization creates
-/// such copies for all but one of several results that are parts of one tensor.
-/// Results with one element per iteration keep their temporaries, which are
-/// dense.
+/// to the buffers that they would later be copied to, instead of to
+/// temporaries. If several results are parts of one tensor, bufferization
+/// creates such copies for all but one of them. Data results keep their
+/// temporaries, because those are dense.
 void writeToCopyTargets(RewriterBase &rewriter,
                         ArrayRef<linalg::GenericOp> members);
 

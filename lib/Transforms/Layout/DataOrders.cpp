@@ -20,7 +20,7 @@ mlir::bngrad::getOrders(const ScheduledGroup &group) {
     if (!group.isFeature(loop))
       sums.push_back(loop);
   }
-  // NHWC, NCHW and CNHW, whatever the order of the loops.
+  // Add NHWC, NCHW and CNHW, no matter how the loops are ordered.
   SmallVector<int64_t> features(group.features.begin(), group.features.end());
   auto withFeaturesAt = [&](unsigned position) {
     SmallVector<int64_t> order(sums);

@@ -13,18 +13,18 @@
 
 namespace mlir::bngrad {
 
-/// The possible orders of dense data in memory, row-major first. Each lists the
-/// loops from the slowest to the fastest.
+/// The orders in which dense data may lie in memory, row-major first. Each
+/// order lists the loops from the slowest to the fastest.
 SmallVector<SmallVector<int64_t>> getOrders(const ScheduledGroup &group);
 
-/// Adjacent loops of a kind (feature or not) in `order`, by their positions in
-/// it.
+/// Groups adjacent loops of `order` that are all features or all reduced. The
+/// groups contain positions in `order`.
 SmallVector<ReassociationIndices> getRowLoops(const ScheduledGroup &group,
                                               ArrayRef<int64_t> order);
 
-/// Whether there are vector loops for data in `order` with contiguous rows, and
-/// `rowLoops`, the result of getRowLoops, can be merged: only data are indexed
-/// by several of them.
+/// Whether a schedule with vectors supports data in `order` with contiguous
+/// rows, and `rowLoops`, the result of getRowLoops, can be merged, because only
+/// data operands are indexed by loops that are merged with others.
 bool mayMergeRows(const ScheduledGroup &group, ArrayRef<int64_t> order,
                   ArrayRef<ReassociationIndices> rowLoops);
 

@@ -45,8 +45,9 @@ static bool isDense(Value memref) {
   return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
 }
 
-/// The memrefs with one element per iteration, or nothing if one of them is
-/// also read per channel, or not in the order of the loops.
+/// Returns the memrefs with one element per iteration, or nothing if one of
+/// them is also used per channel, or its dims are not in the order of the
+/// loops.
 static std::optional<llvm::SetVector<Value>>
 getData(const ScheduledGroup &group) {
   llvm::SetVector<Value> data;
@@ -84,8 +85,8 @@ static bool hasWholeBytes(Value memref) {
          (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
 }
 
-/// Whether only generics of `region` use `memref` in it, so that data in
-/// another order, or a copy, can replace it.
+/// Whether generics are the only users of `memref` in `region`, so that a view
+/// with another order of dims, or a copy, can replace it.
 static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
   return llvm::all_of(memref.getUsers(), [&](Operation *user) {
     return !region->isProperAncestor(user) || isa<linalg::GenericOp>(user);
@@ -93,7 +94,6 @@ static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
 }
 
 namespace {
-/// Makes versions of a region.
 class RegionVersioner {
 public:
   RegionVersioner(RewriterBase &rewriter, scf::ExecuteRegionOp region,
@@ -106,21 +106,23 @@ public:
 private:
   using Order = ArrayRef<int64_t>;
   using MakeVersion = function_ref<LogicalResult()>;
-  /// By the number of the data.
+  /// The merged dims of each of the group's data.
   using MergedData = SmallVector<MergedDims>;
 
   // Versions.
-  /// Emits the version that `make` adds, which runs if `test` holds, and moves
-  /// to the else case. True if there is no such case.
+  /// Calls `make` to add a version that runs if `test` holds, and sets the
+  /// insertion point into the else branch. Returns true if `test` always holds,
+  /// so that there is no else branch.
   FailureOr<bool> addVersion(Value test, MakeVersion make);
   /// Adds a clone of the region for data that are dense in `order` and start at
   /// `starts`.
   LogicalResult addDense(Order order, ArrayRef<DataBytes> starts);
+  /// Adds a clone of the region for data with contiguous rows in `order`.
   LogicalResult addWithRows(Order order,
                             ArrayRef<ReassociationIndices> mergedLoops,
                             const MergedData &merged);
-  /// Makes the loops of `generic` follow `order`. Its data have their dims in
-  /// `dataOrder`.
+  /// Interchanges the loops of `generic` to follow `order`. The dims of its
+  /// data are in `dataOrder`.
   LogicalResult reorderLoops(linalg::GenericOp generic, Order order,
                              Order dataOrder);
 
@@ -138,19 +140,20 @@ private:
 
   // Other data.
   LogicalResult versionPacked(CpuSchedule schedule);
-  /// Adds a version for each order; `chosen` is the number of the one to run.
+  /// Adds a version for each order. `chosen` is the number of the order whose
+  /// version runs.
   LogicalResult addDenseInChosen(Value chosen, ArrayRef<DataBytes> starts);
-  /// The number of the order in which most data are dense.
+  /// Emits the number of the order in which the most data are dense.
   Value chooseOrder();
   Value isDenseInChosen(const StridedData &strided, Value chosen);
   struct Packed {
-    DataBytes start;    // of the data, or of the copy
-    Value isCopy, copy; // null if the data are dense
+    DataBytes start;    // the start of the data or of their copy
+    Value isCopy, copy; // null if the data are always dense
   };
   bool mayPack();
   Packed pack(const StridedData &strided, Value chosen);
   void unpack(const StridedData &strided, Value chosen, const Packed &packed);
-  /// The copy as a memref with the dims of `strided`.
+  /// Views the copy as a memref with the dims of `strided`.
   Value getCopyView(OpBuilder &b, const StridedData &strided, Value chosen,
                     Value copy);
   void emitIf(Value condition, function_ref<void(OpBuilder &)> body);
@@ -170,12 +173,12 @@ private:
   Location loc;
   const ScheduledGroup &group;
   SmallVector<StridedData> data;
-  /// Whether dense data are allocated in the region, so that their sizes are
-  /// unknown before it.
+  /// Whether some dense data are allocated in the region, so that their sizes
+  /// are not available before it.
   bool hasInside = false;
   /// The orders in which data may be dense, row-major first.
   SmallVector<SmallVector<int64_t>> orders;
-  Value isStreamed; // an i1: whether copies are
+  Value isStreamed; // an i1: whether copies use streaming stores
   SmallVector<GroupMembers> versions;
 };
 } // namespace
@@ -300,7 +303,8 @@ FailureOr<bool> RegionVersioner::versionDense(Order order) {
 // Contiguous rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the test for innermost channels, and the dims of all data: [N, C].
+/// For orders with the channels innermost: stores the dims of all data, merged
+/// to [N, C], in `merged`, and returns the test whether this is possible.
 Value RegionVersioner::mergeOuterLoops(
     Order order, ArrayRef<ReassociationIndices> mergedLoops,
     MergedData &merged) {
@@ -312,9 +316,9 @@ Value RegionVersioner::mergeOuterLoops(
   return test;
 }
 
-/// The same for other orders: [N, C, S] or [C, S]. Keeps all loops: if the
-/// loops of `rowLoops` can be merged in all data, the last one gets all their
-/// iterations and the others get one.
+/// Does the same for the other orders, [N, C, S] or [C, S]. All loops are kept:
+/// if the loops of `rowLoops` can be merged in all data, the last of them gets
+/// all iterations, and the others get one iteration each.
 Value RegionVersioner::mergeRowLoops(Order order,
                                      const ReassociationIndices &rowLoops,
                                      MergedData &merged) {
@@ -356,7 +360,7 @@ FailureOr<bool> RegionVersioner::versionWithRows(Order order) {
     for (int64_t position : llvm::seq<int64_t>(order.size()))
       loops.push_back({position});
   }
-  // Dense data have separate versions.
+  // Dense data have versions of their own.
   for (Order dense : orders)
     test = index().bitAnd(test, negate(rewriter, areDense(dense)));
   return addVersion(test, [&] { return addWithRows(order, loops, merged); });
@@ -422,8 +426,8 @@ void RegionVersioner::emitIf(Value condition,
   });
 }
 
-/// Whether copies can replace the data: only the generics use the data, and
-/// none reads results through other views of their memory.
+/// Whether copies can replace the data: the generics are their only users, and
+/// no generic accesses the memory of a result through another view.
 bool RegionVersioner::mayPack() {
   auto isAnotherView = [](Value value, Value memref) {
     auto other = dyn_cast<MemrefValue>(value);
@@ -444,8 +448,8 @@ bool RegionVersioner::mayPack() {
   });
 }
 
-/// Copies `strided` unless it is dense in the chosen order. Its size is known
-/// at the start of the function, so the copy is in the workspace.
+/// Copies `strided` unless it is dense in the chosen order. The size of the
+/// copy depends only on the arguments, so the copy can be in the workspace.
 RegionVersioner::Packed RegionVersioner::pack(const StridedData &strided,
                                               Value chosen) {
   Packed packed;
@@ -535,7 +539,8 @@ RegionVersioner::build(const GroupMembers &members) {
       return failure();
     hasLast = *isLast;
   }
-  // The outer dims of rows may be in any order.
+  // The order of the outer dims does not matter: one per innermost loop will
+  // do.
   llvm::SmallSet<int64_t, 4> lastLoops;
   for (const SmallVector<int64_t> &order : getOrders(group)) {
     if (hasLast || !isVectorized)
@@ -570,13 +575,13 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
   std::optional<ScheduledGroup> group = ScheduledGroup::get(members, reason);
   if (!region || !region.getRegion().hasOneBlock() ||
       region.getNumResults() > 0 || !group || getGenerics(region) != members) {
-    LDBG() << "no versions: expected a group alone in its region, without "
-              "results; "
+    LDBG() << "no versions: expected a region without results that contains "
+              "only the group; "
            << reason;
     return unversioned;
   }
   std::optional<llvm::SetVector<Value>> data = getData(*group);
-  // Strides are read before the region, where its views do not exist yet.
+  // Strides are tested before the region, where its views do not exist yet.
   auto isStridedInside = [&](Value memref) {
     return !isDense(memref) &&
            region.getRegion().isAncestor(memref.getParentRegion());
@@ -585,8 +590,8 @@ mlir::bngrad::versionByStrides(RewriterBase &rewriter,
     return unversioned;
   if (!data || !llvm::all_of(*data, hasWholeBytes) ||
       llvm::any_of(*data, isStridedInside)) {
-    LDBG() << "no versions: expected data of whole bytes from outside of the "
-              "region, read in the order of the loops: "
+    LDBG() << "no versions: expected data from outside of the region, with "
+              "elements of whole bytes and dims in the order of the loops: "
            << members.front();
     return unversioned;
   }

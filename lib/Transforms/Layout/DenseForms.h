@@ -13,21 +13,24 @@
 
 namespace mlir::bngrad {
 
-/// Data with strides may still be dense, in row-major order or in another
-/// (channels-last data viewed as NCHW). If `members`, in one
-/// `scf.execute_region`, have such operands, makes a version of the region for
-/// each order whose test does not fail at compile time; at run time, the
-/// strides choose one. In it the data are memrefs of identity layout, and the
-/// loops follow their order in memory.
+/// Adds versions of a group for the layouts that strided data may turn out to
+/// have at run time.
 ///
-/// Parts of dense data, such as some of the channels, are not dense, but their
-/// rows are contiguous. For a CPU and one feature loop, a version for each
+/// Data with strides may still be dense, either in row-major order or in
+/// another order, such as channels-last data viewed as NCHW. If `members`,
+/// which are in one `scf.execute_region`, have strided operands, the region is
+/// cloned for each order that is not excluded at compile time, and the strides
+/// select one of the versions at run time. In such a version, the data are
+/// memrefs with identity layout, and the loops follow their order in memory.
+///
+/// A part of dense data, such as some of the channels, is not dense, but its
+/// rows are contiguous. On a CPU with one feature loop, a version for each
 /// order handles such data, [N, C, S] or [N, C], as memrefs whose last stride
-/// is 1. The last version handles any strides; with vectors, it makes dense
-/// copies.
+/// is 1. The last version handles any strides; if the group has a schedule with
+/// vectors, it works on dense copies of the data.
 ///
-/// Returns the members of every version; just `members` if the data are dense
-/// or cannot be versioned.
+/// Returns the members of every version, or just `members` if the data are
+/// dense or versions are impossible.
 ///
 /// Errors: a diagnostic at a generic.
 FailureOr<SmallVector<GroupMembers>>

@@ -1,4 +1,4 @@
-//===- MergeLoops.cpp - merged loops of generics --------------------------===//
+//===- MergeLoops.cpp - merging of a group's loops ------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -79,7 +79,7 @@ LoopMerger::merge(linalg::GenericOp generic,
       auto dim = dyn_cast<AffineDimExpr>(expr);
       if (!dim)
         exprs.push_back(expr); // a constant
-      // The first of several merged loops stands for all.
+      // The first of several merged loops represents all of them.
       for (auto [i, mergedLoop] : llvm::enumerate(mergedLoops))
         if (dim && dim.getPosition() == mergedLoop.front())
           exprs.push_back(rewriter.getAffineDimExpr(i));
@@ -113,7 +113,7 @@ void mlir::bngrad::mergeLoops(RewriterBase &rewriter, ScheduledGroup &group) {
       }))
     return;
   SmallVector<ReassociationIndices> mergedLoops = group.getMergeableLoops();
-  // The loops of per-channel generics are the features.
+  // Per-channel generics have only the feature loops.
   SmallVector<ReassociationIndices> channelLoops;
   SmallVector<unsigned> features;
   for (auto [loop, mergedLoop] : llvm::enumerate(mergedLoops))

@@ -1,4 +1,4 @@
-//===- MergeLoops.h - merged loops of generics ------------------*- C++ -*-===//
+//===- MergeLoops.h - merging of a group's loops ----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,30 +13,32 @@
 
 namespace mlir::bngrad {
 
-/// Makes generics with merged loops.
+/// Merges loops of generics.
 class LoopMerger {
 public:
-  /// `dataViews` maps each data operand to the memref that replaces it, with a
-  /// dim for each merged loop. Other operands are collapsed.
+  /// `dataViews` maps data operands to the memrefs that replace them, which
+  /// have a dim for each merged loop. All other operands are collapsed.
   explicit LoopMerger(RewriterBase &rewriter) : rewriter(rewriter) {}
   LoopMerger(RewriterBase &rewriter, DenseMap<Value, Value> dataViews)
       : rewriter(rewriter), dataViews(std::move(dataViews)) {}
 
-  /// Replaces `generic` by one with merged loops.
+  /// Replaces `generic` by a generic with merged loops.
   linalg::GenericOp merge(linalg::GenericOp generic,
                           ArrayRef<ReassociationIndices> mergedLoops);
 
 private:
   Value getView(Location loc, Value operand, AffineMap map,
                 ArrayRef<ReassociationIndices> mergedLoops);
-  /// Expresses `linalg.index` in terms of the merged loops.
+  /// Rewrites the `linalg.index` ops, which refer to the original loops, in
+  /// terms of the merged loops.
   void splitIndices(linalg::GenericOp merged,
                     ArrayRef<ReassociationIndices> mergedLoops,
                     ValueRange sizes);
 
   RewriterBase &rewriter;
   DenseMap<Value, Value> dataViews;
-  // By source and type, so that readers of the same data see the same value.
+  // Keyed by source and type, so that generics that read the same data share a
+  // view.
   DenseMap<std::pair<Value, Type>, Value> views;
 };
 

@@ -20,13 +20,13 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Elements of a block along the fastest dim of the other side, and along the
-/// fastest dim of the copy.
+/// The number of elements of a block along the slower and the faster of its two
+/// dims in the target.
 static constexpr int64_t kBlockElements[] = {256, 64};
-/// A fence follows this many blocks of streaming stores and waits for them.
+/// The number of blocks of streaming stores between two fences.
 static constexpr int64_t kBlocksOfFence = 4;
-/// A cache line, and the part of a register within which one instruction
-/// interleaves vectors, in bytes.
+/// The size of a cache line, and of the part of a register within which one
+/// instruction interleaves vectors, in bytes.
 static constexpr int64_t kLineBytes = 64, kPartBytes = 16,
                          kPartsOfLine = kLineBytes / kPartBytes;
 
@@ -44,9 +44,9 @@ DataUse DataUse::get(const ScheduledGroup &group, Value memref) {
 
 namespace {
 /// A copy in blocks of two dims: the last dim, and the last dim of the other
-/// kind (feature or not). So both sides use whole lines whichever of the dims
-/// is the fastest in memory. If the fastest dims differ, vectors are transposed
-/// in registers.
+/// kind (feature or reduced). One of these is the fastest dim on each side, so
+/// both sides access whole cache lines within a block. If the fastest dims of
+/// the sides differ, vectors are transposed in registers.
 class BlockedCopy {
 public:
   BlockedCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
@@ -56,27 +56,29 @@ public:
 
 private:
   struct Side {
-    Value address;            // of the first element
-    SmallVector<Value> steps; // from an element to the next, by dim
+    Value address;            // the address of the first element
+    SmallVector<Value> steps; // the strides in bytes, by dim
   };
-  /// Elements of two dims; the second is the faster one in `to`.
+  /// The elements of a block. The second of its two dims is the faster one in
+  /// the target.
   struct Plane {
-    std::array<Value, 2> sizes, from, to; // the steps
+    std::array<Value, 2> sizes, from, to; // `from` and `to` are steps
     Value fromAddress, toAddress;
   };
   using Positions = std::array<Value, 2>;
 
   IndexBuilder at(OpBuilder &b) const { return {b, loc}; }
   Side getSide(OpBuilder &b, Value memref) const;
-  /// Merges `last` with the adjacent dims of its kind if both sides allow it:
-  /// `last` gets all elements, and the others get one.
+  /// Merges `last` with the adjacent dims of its kind where the strides of both
+  /// sides allow it: `last` gets all elements, and the others get size 1.
   void mergeInto(OpBuilder &b, unsigned last, const ScheduledGroup &group);
   Value hasWholeLines(OpBuilder &b) const;
   /// An i1: whether `step` is the step of the fastest dim of a side.
   Value isFastest(OpBuilder &b, Value step) const {
     return at(b).compare(arith::CmpIPredicate::eq, step, width);
   }
-  /// The values of `other` and of `inner`; the faster dim in `to` comes last.
+  /// Orders the values of the dims `other` and `inner` so that the dim that is
+  /// faster in `to` comes last.
   std::array<Value, 2> inOrder(OpBuilder &b, Value ofOther,
                                Value ofInner) const {
     return {at(b).select(isReversed, ofInner, ofOther),
@@ -86,16 +88,16 @@ private:
                function_ref<void(OpBuilder &, Value)> body) const;
   void emitBlock(OpBuilder &b, Value number) const;
   void emitPlane(OpBuilder &b, const Plane &plane) const;
-  /// Copies elements that are contiguous on both sides.
+  /// Copies rows that are contiguous on both sides.
   void emitRows(OpBuilder &b, const Plane &plane) const;
   void emitScalars(OpBuilder &b, const Plane &plane, Positions first) const;
-  /// Transposes the elements from `first` to `end` in registers, `parts` times
-  /// the elements of a part at once.
+  /// Transposes the elements from `first` to `end` in registers, in tiles of
+  /// `parts` parts.
   void emitTiles(OpBuilder &b, const Plane &plane, Positions first,
                  Positions end, int64_t parts) const;
   void emitTile(OpBuilder &b, const Plane &plane, Positions first,
                 int64_t parts) const;
-  /// A vector of `count` parts that are `step` bytes apart.
+  /// Loads a vector of `count` parts that are `step` bytes apart.
   Value loadParts(OpBuilder &b, Value address, Value step, int64_t count) const;
   void storeVectors(OpBuilder &b, const Plane &plane, Positions first,
                     ArrayRef<Value> vectors, bool isStreaming) const;
@@ -104,14 +106,14 @@ private:
   Value getPointer(OpBuilder &b, Value address) const;
 
   Location loc;
-  Type element; // an integer
-  Value width;  // bytes of an element
+  Type element; // an integer type
+  Value width;  // the size of an element in bytes
   Side from, to;
   SmallVector<Value> sizes;
   unsigned inner, other;      // the dims of a block
   Value isReversed;           // an i1: whether `other` is faster in `to`
-  SmallVector<Value> extents; // of a block, by dim
-  SmallVector<Value> counts;  // of blocks, by dim
+  SmallVector<Value> extents; // the sizes of a block, by dim
+  SmallVector<Value> counts;  // the numbers of blocks, by dim
   int64_t partElements;
   Value isStreamed;
 };
@@ -150,7 +152,7 @@ void BlockedCopy::mergeInto(OpBuilder &b, unsigned last,
   }
 }
 
-/// An i1: whether the lines of `to` start where the lines of a tile start.
+/// Emits an i1: whether each tile of `to` starts at the start of a cache line.
 Value BlockedCopy::hasWholeLines(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value result = arith::ConstantIntOp::create(b, loc, 1, 1);
@@ -242,7 +244,8 @@ void BlockedCopy::emitRows(OpBuilder &b, const Plane &plane) const {
           });
 }
 
-/// Stores to adjacent elements follow one another.
+/// The inner loop is along the faster dim of the target, so that adjacent
+/// elements are stored one after another.
 void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
                               Positions first) const {
   Value one = at(b).constant(1);
@@ -264,8 +267,9 @@ void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
   });
 }
 
-/// Transposes each part of `given`, which has as many vectors as a part has
-/// elements. Each step moves a bit of a vector's number to an element's number.
+/// Transposes the parts at each position of the vectors in `given`; there are
+/// as many vectors as a part has elements. Each step moves one bit from the
+/// index of a vector to the index of an element.
 static SmallVector<Value> transposeParts(OpBuilder &b, Location loc,
                                          ArrayRef<Value> given) {
   int64_t count = given.size();
@@ -317,7 +321,7 @@ Value BlockedCopy::loadParts(OpBuilder &b, Value address, Value step,
 
 void BlockedCopy::emitTile(OpBuilder &b, const Plane &plane, Positions first,
                            int64_t parts) const {
-  // Each part of a vector comes from a row, and ends up as part of a column.
+  // Each part of a vector is loaded from one row, and stored in one column.
   SmallVector<Value> vectors;
   Value address = getAddress(b, plane.fromAddress, plane.from, first);
   Value stepOfParts = at(b).mul(plane.from[1], at(b).constant(partElements));
@@ -389,7 +393,8 @@ void BlockedCopy::emitBlock(OpBuilder &b, Value number) const {
       [&](OpBuilder &nested) { emitPlane(nested, plane); });
 }
 
-/// A small copy takes one iteration of the parallel loop.
+/// A small copy is one iteration of the parallel loop, and so runs on one
+/// thread.
 void BlockedCopy::emit(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
@@ -408,7 +413,8 @@ void BlockedCopy::emit(OpBuilder &b) const {
         emitFor(nested, first, end, one, [&](OpBuilder &inBlock, Value number) {
           emitBlock(inBlock, number);
         });
-        // Streaming stores are not ordered with the loads of other threads.
+        // Without a fence, streaming stores are not ordered before the loads of
+        // other threads.
         auto fence = [&](OpBuilder &inCase) {
           LLVM::FenceOp::create(inCase, loc, LLVM::AtomicOrdering::seq_cst);
         };

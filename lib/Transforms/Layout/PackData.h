@@ -23,13 +23,14 @@ struct DataUse {
   static DataUse get(const ScheduledGroup &group, Value memref);
 };
 
-/// An i1: whether copies of a group's data, `bytes` in all, are streamed, by
-/// the same rule as the results of `schedule`.
+/// Emits an i1: whether copies of a group's data, `bytes` in total, use
+/// streaming stores. The rule is the same as for the results of `schedule`.
 Value areCopiesStreamed(OpBuilder &b, Location loc, CpuSchedule schedule,
                         Value bytes);
 
-/// Copies `from` to `to`, data of `group` with the same sizes and any strides.
-/// If `isStreamed`, an i1, whole lines are stored past the caches.
+/// Copies `from` to `to`, which are data of `group` with the same sizes and any
+/// strides. If `isStreamed`, an i1, is true, whole cache lines are written with
+/// streaming stores.
 void emitCopy(OpBuilder &b, Location loc, const ScheduledGroup &group,
               Value from, Value to, Value isStreamed);
 

@@ -48,8 +48,9 @@ int64_t StridedData::getElementBytes() const {
   return llvm::divideCeil(getType().getElementTypeBitWidth(), 8);
 }
 
-/// The number of elements from the first to the last in memory, without those
-/// before the first, which negative strides reach.
+/// The number of elements from the first element to the last one in memory. It
+/// does not count elements before the first, which negative strides would
+/// reach.
 static Value getExtent(OpBuilder &b, Location loc, const DataDims &dims) {
   IndexBuilder index = {b, loc};
   Value extent = index.constant(1);
@@ -148,7 +149,8 @@ Value StridedData::getByteCount(OpBuilder &b, Location loc) const {
   return index.mul(index.product(sizes), index.constant(getElementBytes()));
 }
 
-/// Uses memref.view, which gives an identity layout at an offset.
+/// Uses memref.view because, unlike memref.reinterpret_cast, it can start at an
+/// offset and still have an identity layout.
 Value StridedData::getView(OpBuilder &b, Location loc, DataBytes start,
                            ArrayRef<int64_t> shape,
                            ArrayRef<Value> viewSizes) const {

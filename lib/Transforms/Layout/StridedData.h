@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An *order* lists the dims of data from the slowest to the fastest. A view of
-// data in an order has its dims in that order.
+// An *order* lists the dims of data from the slowest to the fastest. In a view
+// of the data in an order, the dims are permuted to that order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@
 
 namespace mlir::bngrad {
 
-/// `memref` itself if vectors of its elements can be loaded and stored. A
-/// memref of i1 is cast to i8, its storage type, as a vector of i1 would be
-/// loaded as bits.
+/// Makes vectors of the elements of `memref` loadable. A memref of i1 is cast
+/// to i8, its storage type, because a vector of i1 would be loaded as packed
+/// bits. Any other memref is returned as it is.
 Value castToStorage(OpBuilder &b, Location loc, Value memref);
 
-/// Where the first element of data lies: `offset` bytes into `bytes`, a
+/// The position of the first element of data: `offset` bytes into `bytes`, a
 /// memref<?xi8>.
 struct DataBytes {
   Value bytes, offset;
@@ -36,12 +36,13 @@ struct DataDims {
   SmallVector<Value> sizes, strides;
 };
 
-/// The sizes and strides by merged loop, valid if `isPossible`, an i1.
+/// The sizes and strides by merged loop. They are valid if `isPossible`, an i1,
+/// is true.
 struct MergedDims : DataDims {
   Value isPossible;
 };
 
-/// A memref with sizes and strides as values.
+/// A memref whose sizes and strides are available as values.
 struct StridedData : DataDims {
   Value memref;
   Value base, offset; // the offset in elements
@@ -52,22 +53,22 @@ struct StridedData : DataDims {
   MemRefType getType() const { return cast<MemRefType>(memref.getType()); }
   /// Whether the type is dense.
   bool isDense() const { return getType().getLayout().isIdentity(); }
-  /// An i1: whether the strides are those of dense data in `order`. The stride
-  /// of a dim of one element does not matter.
+  /// Emits an i1: whether the data are dense in `order`. The stride of a dim
+  /// with one element does not matter.
   Value isDenseIn(OpBuilder &b, Location loc, ArrayRef<int64_t> order) const;
-  /// The strides, by dim, that dense data in `order` would have.
+  /// Emits the strides, by dim, that dense data in `order` would have.
   SmallVector<Value> getDenseStrides(OpBuilder &b, Location loc,
                                      ArrayRef<int64_t> order) const;
-  /// Merges the dims at the positions `mergedLoops` in `order`. The strides of
-  /// dims of one element do not matter; the last merged dim must have a stride
-  /// of 1.
+  /// Merges the dims whose positions in `order` are grouped in `mergedLoops`.
+  /// This is possible if each group has a common stride and the last merged dim
+  /// has stride 1; the strides of dims with one element do not matter.
   MergedDims mergeDims(OpBuilder &b, Location loc, ArrayRef<int64_t> order,
                        ArrayRef<ReassociationIndices> mergedLoops) const;
 
-  /// The memory from its base to the last element, in one dim.
+  /// A one-dimensional view of the memory from the base to the last element.
   Value getFlatView(OpBuilder &b, Location loc) const;
   DataBytes getBytes(OpBuilder &b, Location loc) const;
-  /// Bytes of the elements, as if they were dense.
+  /// The number of bytes that the elements would take if they were dense.
   Value getByteCount(OpBuilder &b, Location loc) const;
   /// The data at `start`, dense in `order`, with identity layout.
   Value getDenseView(OpBuilder &b, Location loc, DataBytes start,

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Upstream has one pass for each dialect. Each visits all ops, and those that
-// convert types leave casts between them. So most dialects are converted
-// together, which takes half the time, and passes for ops that few modules have
-// only run where there are any. Upstream's convert-to-llvm also converts
-// together, but only dialects for which the user's context has an interface.
+// Upstream has one conversion pass per dialect. Each of them visits all ops,
+// and passes that convert types leave casts behind. This pass converts most
+// dialects together, which takes half the time, and runs the passes for rare
+// dialects only if the module has such ops. Upstream's convert-to-llvm also
+// converts dialects together, but only those for which the user's context has
+// registered an interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,7 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// True if the module has an op of the dialect.
+/// Whether the module has an op of the dialect.
 template <typename Dialect> static bool hasOpsOf(ModuleOp module) {
   return module
       .walk([](Operation *op) {
@@ -60,7 +61,7 @@ template <typename Dialect> static bool hasOpsOf(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// All of arith, cf, complex, func, index, memref and ub.
+/// Converts arith, cf, complex, func, index, memref and ub.
 static LogicalResult convertTogether(ModuleOp module,
                                      const DataLayoutAnalysis &layouts) {
   MLIRContext *context = module.getContext();
@@ -82,8 +83,8 @@ static LogicalResult convertTogether(ModuleOp module,
   LLVMConversionTarget target(*context);
   target.addIllegalDialect<cf::ControlFlowDialect, complex::ComplexDialect,
                            index::IndexDialect, ub::UBDialect>();
-  // If the module has a function of the name that they call, the patterns emit
-  // an error and leave them.
+  // These ops call C library functions. If the module has a function of that
+  // name with another type, the patterns emit an error but keep the op.
   target.addIllegalOp<memref::AllocOp, memref::DeallocOp, memref::CopyOp>();
   return applyPartialConversion(module, target, std::move(patterns));
 }
@@ -113,7 +114,7 @@ struct BNGradConvertToLLVMPass
       return signalPassFailure();
     if (failed(run(createConvertMathToLLVMPass())))
       return signalPassFailure();
-    // Functions without an intrinsic become calls, one per element of a vector.
+    // Functions without an LLVM intrinsic become calls, one per vector element.
     if (hasOpsOf<math::MathDialect>(module) &&
         failed(run(createConvertMathToLibmPass())))
       return signalPassFailure();

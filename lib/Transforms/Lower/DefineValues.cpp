@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The checks of a program's sizes and indices decide on values that the program
-// then uses. If such a value is poison, LLVM may delete the check, or compute
-// another value after it.
+// The checks of a program's sizes and indices test values that the program then
+// uses. If such a value were poison, LLVM could delete the check, or the
+// program could use another value than the check has tested.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,12 +43,12 @@ static void dropFlags(Operation *op) {
   else if (auto magnitude = dyn_cast<LLVM::AbsOp>(op))
     magnitude.setIsIntMinPoison(false);
   else if (auto gep = dyn_cast<LLVM::GEPOp>(op))
-    // `inbounds` is a fact of each access that a check has let through.
+    // Keep `inbounds`: it holds for every access that has passed its check.
     gep.setNoWrapFlags(
         bitEnumClear(gep.getNoWrapFlags(), LLVM::GEPNoWrapFlags::nuw));
 }
 
-/// Drops the flags of `op` by which a NaN or an infinity is poison.
+/// Drops the flags of `op` that turn a NaN or an infinity into poison.
 static void dropFloatFlags(LLVM::FastmathFlagsInterface op) {
   LLVM::FastmathFlagsAttr attr = op.getFastmathAttr();
   if (!attr)
@@ -66,8 +66,8 @@ static Value createConstant(ImplicitLocOpBuilder &b, Type type, int64_t value) {
   return LLVM::ConstantOp::create(b, type, attr);
 }
 
-/// Defines the shift `op` by as many bits as there are, or more: it leaves none
-/// of the value, or its sign alone.
+/// Defines the result of the shift `op` if it shifts by at least the bit width:
+/// 0, or for an arithmetic shift all sign bits.
 template <typename Op> static void defineShift(Op op) {
   Value amount = op.getRhs();
   Type type = amount.getType();
@@ -82,7 +82,7 @@ template <typename Op> static void defineShift(Op op) {
       return;
   }
   ImplicitLocOpBuilder b(op.getLoc(), op);
-  // Of i1 as well, whose only number of bits to shift is 0.
+  // Compare with width - 1 because i1 cannot represent its width.
   Value most = createConstant(b, type, width - 1);
   Value isLess =
       LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ule, amount, most);
@@ -99,7 +99,7 @@ template <typename Op> static void defineShift(Op op) {
   op.erase();
 }
 
-/// Loads an i1 as a byte: it is true unless that is 0.
+/// Loads an i1 as a byte, which is true unless it is 0.
 static void loadByte(LLVM::LoadOp op) {
   if (!op.getType().isInteger(1))
     return;
@@ -113,7 +113,7 @@ static void loadByte(LLVM::LoadOp op) {
   op.erase();
 }
 
-/// Makes 0 of a number, or a vector of numbers, that has no value.
+/// Replaces a poison or undefined number, or vector of numbers, by 0.
 static void definePoison(Operation *op) {
   Type type = op->getResult(0).getType();
   Type number = isa<VectorType>(type) ? getElementTypeOrSelf(type) : type;

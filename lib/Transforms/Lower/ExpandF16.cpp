@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM would call a function for each element. The functions of
-// lib/Compiler/Libcalls.cpp compute the same for f16 that is left.
+// Without these patterns, LLVM would call a function for each element.
+// Conversions that the patterns do not match still do:
+// lib/Compiler/Libcalls.cpp defines these functions, which compute the same
+// values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +24,8 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// Integer arithmetic on the bits of numbers of 32 bits: scalars, or the
-/// elements of vectors.
+/// Emits integer arithmetic on the bits of 32-bit floats, either scalars or
+/// vectors.
 class BitBuilder {
 public:
   BitBuilder(OpBuilder &b, Location loc, Type like)
@@ -49,7 +51,7 @@ public:
   Value shiftRight(Value value, uint64_t count) const {
     return arith::ShRUIOp::create(b, loc, value, constant(count));
   }
-  /// `value` is less than `bits`; both have sign bit 0.
+  /// Emits whether `value` is less than `bits`. Both have sign bit 0.
   Value isLess(Value value, uint64_t bits) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, value,
                                  constant(bits));
@@ -69,20 +71,21 @@ public:
   Type i16, i32, f32;
 };
 
-/// The difference of the biases of exponents, 127 and 15.
+/// The difference between the exponent biases of f32 and f16, 127 and 15.
 constexpr uint64_t kBias = 112;
-/// The least f32 that is normal as f16, 2^-14.
+/// The bits of 2^-14, the least normal f16, as an f32.
 constexpr uint64_t kLeastNormal = 113 << 23;
-/// The f32 whose exponent is that of infinity in f16, 2^16.
+/// The bits of 2^16 as an f32. In f16, this exponent denotes infinity.
 constexpr uint64_t kInfinity = 143 << 23;
 
-/// Whether `op`, a conversion from `from`, is code for the CPU: a tensor has
-/// loops later, and GPUs have instructions.
+/// Whether `op`, a conversion from `from`, is to be expanded for the CPU.
+/// Tensors are not, since they become loops later; GPUs have conversion
+/// instructions.
 bool isForCpu(Operation *op, Type from) {
   return !isa<TensorType>(from) && !op->getParentOfType<gpu::LaunchOp>();
 }
 
-/// f16 -> f32, which is exact.
+/// Converts f16 to f32, which is exact.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -103,16 +106,18 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
     Value sign = bits.shiftLeft(bits.bitAnd(half, 0x8000), 16);
     Value isTiny = bits.isLess(magnitude, 0x0400);
     Value isFinite = bits.isLess(magnitude, 0x7c00);
-    // The exponent gets the bias of f32; that of infinity and NaN grows from 31
-    // to 255, and that of numbers below 2^-14 is 1 more than it seems.
+    // Change the exponent's bias to f32's. The exponent of infinity and NaN
+    // must change from 31 to 255, so add the difference twice. Subnormal
+    // numbers, below 2^-14, have exponent 0 but mean exponent 1, so add 1.
     Value zero = bits.constant(0);
     Value result = bits.add(bits.shiftLeft(magnitude, 13), kBias << 23);
     result = bits.add(result,
                       bits.select(isFinite, zero, bits.constant(kBias << 23)));
     result =
         bits.add(result, bits.select(isTiny, bits.constant(1 << 23), zero));
-    // Numbers below 2^-14 have no leading 1. So no subnormal f32 is computed
-    // with, which the thread may have set to be taken for 0.
+    // Subnormal numbers have no implicit leading 1, so subtract the one that
+    // the new exponent implies. This computes with no subnormal f32, which
+    // would be wrong if the thread flushes those to 0.
     Value one = bits.select(isTiny, bits.constant(kLeastNormal), zero);
     result = bits.asBits(
         arith::SubFOp::create(b, loc, bits.asFloat(result), bits.asFloat(one)));
@@ -124,7 +129,7 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// f32 -> f16, to nearest even.
+/// Converts f32 to f16, rounded to nearest even.
 struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -142,16 +147,17 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     Value value = bits.asBits(op.getIn());
     Value sign = bits.bitAnd(bits.shiftRight(value, 16), 0x8000);
     Value magnitude = bits.bitAnd(value, 0x7fffffff);
-    // Half of the last place kept, less one where that place is even already.
-    // From 65520 on, the sum has the bits of infinity, as has that of 65536.
+    // Round by adding half a unit in the last kept place, less one bit if that
+    // place is even. From 65520 on, the sum has the bits of infinity in f16;
+    // bound the value by 2^16, whose sum does too.
     Value bounded =
         arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
     Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);
     Value sum =
         bits.add(bits.add(bounded, last), 0x100000000 - (kBias << 23) + 0xfff);
     Value normal = bits.shiftRight(sum, 13);
-    // The last place of 0.5 is that of the subnormal numbers, to which the
-    // addition rounds.
+    // If the result is subnormal, add 0.5: its last place as an f32 is the last
+    // place of subnormal f16 numbers, so the addition rounds correctly.
     constexpr uint64_t half = 126 << 23;
     Value tiny = bits.add(
         bits.asBits(arith::AddFOp::create(b, loc, bits.asFloat(magnitude),

@@ -26,7 +26,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using arith::CmpFPredicate;
 
-/// `element` as a value of `type`, in each lane if it has some.
+/// Creates a constant of `type` in which each element is `element`.
 static Value createConstant(ImplicitLocOpBuilder &b, Type type,
                             TypedAttr element) {
   if (auto shaped = dyn_cast<ShapedType>(type))
@@ -34,7 +34,8 @@ static Value createConstant(ImplicitLocOpBuilder &b, Type type,
   return arith::ConstantOp::create(b, element);
 }
 
-/// The power of scalars by squaring, for an exponent of any width.
+/// Computes x to the power of y by repeated squaring. Both are scalars, and y
+/// may have any width.
 static Value expandPower(ImplicitLocOpBuilder &b, Value x, Value y) {
   Type type = x.getType(), exponentType = y.getType();
   bool isNarrow = type.getIntOrFloatBitWidth() < 32;
@@ -49,7 +50,8 @@ static Value expandPower(ImplicitLocOpBuilder &b, Value x, Value y) {
   Value zero = constant(0);
   Value isNegative =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, y, zero);
-  // As an unsigned number, also for the least one.
+  // The magnitude as an unsigned number, which is correct for the least integer
+  // too.
   Value size = arith::SelectOp::create(b, isNegative,
                                        arith::SubIOp::create(b, zero, y), y);
   Value one = arith::ConstantOp::create(b, b.getFloatAttr(x.getType(), 1.0));
@@ -77,8 +79,8 @@ static Value expandPower(ImplicitLocOpBuilder &b, Value x, Value y) {
 }
 
 namespace {
-/// The class of `OpTy` as comparisons of the absolute value, of which a NaN
-/// passes none that is ordered.
+/// Expands a classification to comparisons of the absolute value. Comparisons
+/// are ordered, so they are false for a NaN.
 template <typename OpTy> struct ExpandClass : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
 
@@ -117,7 +119,8 @@ template <typename OpTy> struct ExpandClass : OpRewritePattern<OpTy> {
   }
 };
 
-/// As many steps as the exponent has bits, so that all lanes take the same.
+/// Expands math.ipowi to repeated squaring, with one step for each bit of the
+/// exponent type, so that all lanes of a vector take the same steps.
 struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -153,7 +156,8 @@ struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
                           arith::ShRUIOp::create(n, values[2], one)};
           scf::YieldOp::create(n, next);
         });
-    // The rounded quotient of 1 and a power; that of 1 and -1 is itself.
+    // A negative power is 1 divided by the positive power, rounded towards 0:
+    // it is 0 unless the base is 1 or -1, whose powers are their own inverses.
     Value isOne = compare(arith::CmpIPredicate::eq, op.getLhs(), one);
     Value isMinusOne =
         compare(arith::CmpIPredicate::eq, op.getLhs(), constant(-1));
@@ -166,7 +170,8 @@ struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
   }
 };
 
-/// LLVM has one exponent for all lanes, an i32.
+/// Expands math.fpowi on vectors and with exponents other than i32, because
+/// LLVM's intrinsic takes one i32 exponent for all lanes.
 struct ExpandFPowI : OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -185,13 +190,13 @@ struct ExpandFPowI : OpRewritePattern<math::FPowIOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     if (isa<FloatType>(op.getType())) {
       if (op.getRhs().getType().isInteger(32))
-        return rewriter.notifyMatchFailure(op, "LLVM has it");
+        return rewriter.notifyMatchFailure(op, "LLVM has an intrinsic for it");
       rewriter.replaceOp(op, createPower(b, op, op.getLhs(), op.getRhs()));
       return success();
     }
     auto type = dyn_cast<VectorType>(op.getType());
     if (!type || type.isScalable())
-      return rewriter.notifyMatchFailure(op, "no vector of known length");
+      return rewriter.notifyMatchFailure(op, "not a vector of fixed length");
     Value result =
         createConstant(b, type, b.getZeroAttr(type.getElementType()));
     SmallVector<int64_t> tile(type.getRank(), 1);
@@ -207,7 +212,8 @@ struct ExpandFPowI : OpRewritePattern<math::FPowIOp> {
   }
 };
 
-/// On bf16 in f32: upstream extends all math but this.
+/// Computes math.fma on bf16 in f32. Upstream's pass extends all other math
+/// ops, but not this one.
 struct ExtendFma : OpRewritePattern<math::FmaOp> {
   using OpRewritePattern::OpRewritePattern;
 

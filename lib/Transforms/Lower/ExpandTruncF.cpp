@@ -1,4 +1,4 @@
-//===- ExpandTruncF.cpp - bngrad-expand-truncf: round once ----------------===//
+//===- ExpandTruncF.cpp - bngrad-expand-truncf ----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -35,8 +35,8 @@ static bool roundsToBF16(arith::TruncFOp op) {
          getElementTypeOrSelf(op.getType()).isBF16() && roundsToNearestEven(op);
 }
 
-/// Whether `op` joins two vectors that are rounded to bf16, and is their only
-/// use.
+/// Whether `op` interleaves two vectors that are rounded to bf16 and have no
+/// other uses.
 static bool joinsPairs(vector::InterleaveOp op) {
   return op.getLhs() != op.getRhs() &&
          op.getSourceVectorType().getRank() == 1 &&
@@ -49,7 +49,7 @@ static bool joinsPairs(vector::InterleaveOp op) {
          });
 }
 
-/// Whether the result of `op` is an operand of such an op, in the same block.
+/// Whether the result of `op` is an operand of such a vector.interleave.
 static bool isHalfOfPairs(arith::TruncFOp op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) {
     auto interleave = dyn_cast<vector::InterleaveOp>(user);
@@ -67,7 +67,8 @@ static bool isConvertedByGpu(Operation *op,
   return instructions.kernelBF16 && op->getParentOfType<gpu::LaunchOp>();
 }
 
-/// The bits of `value`, an f32, rounded to bf16 in their upper half.
+/// Emits the bits of `value`, an f32, rounded so that their upper half is a
+/// bf16.
 static Value roundBits(OpBuilder &b, Location loc, Value value,
                        bool mayBeNaN = true) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
@@ -94,8 +95,8 @@ static Value takeUpperHalves(OpBuilder &b, Location loc, Value bits) {
       b, loc, withShapeOf(bits.getType(), b.getI16Type()), upper);
 }
 
-/// For each element of `value`, whether it is 0 or below the normal numbers,
-/// which the instruction of the host takes for 0.
+/// Emits for each element of `value` whether it is 0 or subnormal. The
+/// conversion instruction of the host flushes such elements to 0.
 static Value areTiny(OpBuilder &b, Location loc, Value value) {
   Type i32 = withShapeOf(value.getType(), b.getI32Type());
   Value exponent = arith::AndIOp::create(
@@ -105,8 +106,9 @@ static Value areTiny(OpBuilder &b, Location loc, Value value) {
                                constantBits(b, loc, i32, 0));
 }
 
-/// The bits of `value`, a vector of f32, by the instruction of the host. As
-/// integers: LLVM forgets that stores of bf16 are streaming.
+/// Converts `value`, a vector of f32, to bf16 with the instruction of the host.
+/// The result is cast to integers, because LLVM drops the streaming hint of
+/// bf16 stores.
 static Value convert(OpBuilder &b, Location loc, Value value) {
   Value converted = LLVM::FPTruncOp::create(
       b, loc, withShapeOf(value.getType(), b.getBF16Type()), value);
@@ -114,7 +116,8 @@ static Value convert(OpBuilder &b, Location loc, Value value) {
       b, loc, withShapeOf(value.getType(), b.getI16Type()), converted);
 }
 
-/// `whereAny` if a lane of `condition` is true, else `whereNone`.
+/// Emits an scf.if that computes `whereAny` if a lane of `condition` is true,
+/// and `whereNone` otherwise.
 static Value emitIfAny(OpBuilder &b, Location loc, Value condition,
                        function_ref<Value(OpBuilder &)> whereAny,
                        function_ref<Value(OpBuilder &)> whereNone) {
@@ -140,8 +143,8 @@ static Value isNegative(OpBuilder &b, Location loc, Value value) {
   return compare(b, loc, arith::CmpFPredicate::OLT, value, zero);
 }
 
-/// Whether `rounded`, which has the sign of `value` or is 0, is farther from
-/// zero.
+/// Emits whether `rounded`, which is 0 or has the sign of `value`, is farther
+/// from 0 than `value`.
 static Value isAwayFromZero(OpBuilder &b, Location loc, Value rounded,
                             Value value) {
   return arith::SelectOp::create(
@@ -151,9 +154,10 @@ static Value isAwayFromZero(OpBuilder &b, Location loc, Value rounded,
 }
 
 namespace {
-/// f64 -> f16 or bf16 through an f32 that is rounded to odd: if inexact, the
-/// neighbour with an odd last bit. Two bits more than the target are enough for
-/// the second rounding to be that of the f64.
+/// Truncates f64 to f16 or bf16 through an f32 that is rounded to odd: if the
+/// f64 is not exactly an f32, it becomes the neighbouring f32 with an odd last
+/// bit. Since f32 has at least two more bits than the target, rounding that f32
+/// gives the same result as rounding the f64.
 struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -175,7 +179,7 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
     Type i32 = withShapeOf(from, b.getI32Type());
     Value nearest = arith::TruncFOp::create(b, loc, f32, value);
     Value back = arith::ExtFOp::create(b, loc, from, nearest);
-    // Ordered: a NaN is left alone.
+    // An ordered comparison, so that a NaN is not changed.
     Value inexact = compare(b, loc, arith::CmpFPredicate::ONE, back, value);
     Value isAway = isAwayFromZero(b, loc, back, value);
     Value bits = arith::BitcastOp::create(b, loc, i32, nearest);
@@ -190,8 +194,9 @@ struct TruncThroughOdd : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// The rounding modes that no target of LLVM obeys: the nearest number or,
-/// where the mode asks for it, one of its neighbours, whose bits differ by 1.
+/// Implements the rounding modes that LLVM's targets ignore. The result is the
+/// nearest number or, if the mode requires it, one of its neighbours, whose
+/// bits differ by 1.
 struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -216,7 +221,7 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
     Value one = constantBits(b, loc, integer, 1);
     Value away = arith::AddIOp::create(b, loc, bits, one);
     Value closer = arith::SubIOp::create(b, loc, bits, one);
-    // All comparisons are ordered: a NaN is left alone.
+    // All comparisons are ordered, so that a NaN is not changed.
     auto select = [&](Value condition, Value onTrue, Value onFalse) -> Value {
       return arith::SelectOp::create(b, loc, condition, onTrue, onFalse);
     };
@@ -238,9 +243,9 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
     case arith::RoundingMode::to_nearest_away: {
       Value neighbour = arith::BitcastOp::create(b, loc, to, away);
       Value other = arith::ExtFOp::create(b, loc, from, neighbour);
-      // In a tie both differences are exact. Without one they differ, as
-      // rounding is monotone, also after a tie that was rounded away: there
-      // they have opposite signs.
+      // In a tie, both differences are exact and therefore equal. Otherwise
+      // they differ, because rounding is monotone. If a tie has already been
+      // rounded away from zero, they differ because their signs are opposite.
       Value isTie = compare(b, loc, arith::CmpFPredicate::OEQ,
                             arith::SubFOp::create(b, loc, other, value),
                             arith::SubFOp::create(b, loc, value, back));
@@ -253,9 +258,11 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// f32 -> bf16 on the bits: add half of the last place kept (less one where
-/// that place is even already), then cut; a NaN stays one. With
-/// an instruction of the host only where it flushes; not in kernels with one.
+/// Truncates f32 to bf16 by integer arithmetic: adds half a unit in the last
+/// kept place, less one bit if that place is even, and drops the lower half of
+/// the bits. A NaN stays a NaN. If the host has an instruction, the arithmetic
+/// is only used for vectors with elements that the instruction would flush. In
+/// kernels with an instruction, the op is unchanged.
 struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
   TruncToBF16(MLIRContext *context, const FloatInstructions &instructions)
       : OpRewritePattern(context), instructions(instructions) {}
@@ -267,9 +274,9 @@ struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
     if (isa<TensorType>(op.getType()))
       return b.notifyMatchFailure(op, "tensor semantics");
     if (isConvertedByGpu(op, instructions))
-      return b.notifyMatchFailure(op, "the instruction of the GPU is right");
+      return b.notifyMatchFailure(op, "the GPU's instruction rounds correctly");
     if (isHalfOfPairs(op))
-      return b.notifyMatchFailure(op, "rounded with its other half");
+      return b.notifyMatchFailure(op, "rounded together with its other half");
 
     Location loc = op.getLoc();
     Value value = op.getIn();
@@ -292,8 +299,9 @@ private:
   FloatInstructions instructions;
 };
 
-/// The same for pairs of elements, of which one comes from each of two vectors.
-/// On the bits, the pair is joined without shuffles.
+/// Truncates two vectors of f32 to bf16 and interleaves them. In integer
+/// arithmetic, this needs no shuffles: each pair of elements is joined by an
+/// `or`.
 struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
   TruncPairsToBF16(MLIRContext *context, const FloatInstructions &instructions)
       : OpRewritePattern(context), instructions(instructions) {}
@@ -303,7 +311,7 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
     if (!joinsPairs(op))
       return b.notifyMatchFailure(op, "not two roundings to bf16");
     if (isConvertedByGpu(op, instructions))
-      return b.notifyMatchFailure(op, "the instruction of the GPU is right");
+      return b.notifyMatchFailure(op, "the GPU's instruction rounds correctly");
     Location loc = op.getLoc();
     Value even = op.getLhs().getDefiningOp<arith::TruncFOp>().getIn();
     Value odd = op.getRhs().getDefiningOp<arith::TruncFOp>().getIn();
@@ -334,7 +342,8 @@ struct TruncPairsToBF16 : OpRewritePattern<vector::InterleaveOp> {
     } else if (op->getParentOfType<gpu::LaunchOp>()) {
       rounded = roundAll(b);
     } else {
-      // One comparison for both; a selection of NaN would be one for each.
+      // One comparison detects a NaN in either vector. Without the branch, each
+      // vector would need a comparison and a selection.
       Value isNaN = compare(b, loc, arith::CmpFPredicate::UNO, even, odd);
       rounded = emitIfAny(b, loc, isNaN, roundAll, [&](OpBuilder &nested) {
         return round(nested, /*haveNaN=*/false);
@@ -348,9 +357,9 @@ private:
   FloatInstructions instructions;
 };
 
-/// Extends vectors of bf16 in integer arithmetic. InstCombine turns a
-/// comparison of two extensions into one of bf16, which x86 without
-/// AVX-NE-CONVERT computes one element at a time.
+/// Extends vectors of bf16 in integer arithmetic. Otherwise, InstCombine would
+/// turn a comparison of two extensions into a comparison of bf16, which x86
+/// without AVX-NE-CONVERT computes one element at a time.
 struct ExtendBF16OnBits : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -372,7 +381,8 @@ struct ExtendBF16OnBits : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// Selects between vectors of bf16 as integers, for the same reason.
+/// Selects between vectors of bf16 as integers, because x86 without
+/// AVX-NE-CONVERT would select one element at a time.
 struct SelectBF16OnBits : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -397,8 +407,9 @@ struct BNGradExpandTruncFPass
   using Base::Base;
 
   void runOnOperation() override {
-    // Upstream's emulation of narrow floats allows its roundings to be skipped
-    // between two operations. Each operation rounds, wherever it is compiled.
+    // Upstream's emulation of bf16 marks its truncations with fast-math flags
+    // that allow LLVM to skip the rounding between two ops. Remove these flags,
+    // so that every op rounds on every target.
     bool hasConversion = false;
     getOperation()->walk([&](Operation *op) {
       auto truncation = dyn_cast<arith::TruncFOp>(op);
@@ -411,7 +422,8 @@ struct BNGradExpandTruncFPass
         patterns, {bf16Conversion, kernelBF16Conversion, f16Conversion});
     if (failed(verifyDimIndices(getOperation())))
       return signalPassFailure();
-    // The rewriting takes time even if it finds nothing.
+    // Skip the rewriting if there is nothing to do, because it takes time
+    // anyway.
     if (hasConversion &&
         failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();

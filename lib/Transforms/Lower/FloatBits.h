@@ -19,7 +19,7 @@ class RewritePatternSet;
 
 namespace mlir::bngrad {
 
-/// `type`, or a vector of it where `like` is a vector.
+/// `type`, or a shaped type like `like` with elements of `type`.
 inline Type withShapeOf(Type like, Type type) {
   if (auto shaped = dyn_cast<ShapedType>(like))
     return shaped.clone(type);
@@ -35,8 +35,8 @@ inline Value constantBits(OpBuilder &b, Location loc, Type type,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-/// Adds patterns that convert between f16 and f32 on the bits, except in
-/// `gpu.launch`.
+/// Adds patterns that convert between f16 and f32 by integer arithmetic, except
+/// in `gpu.launch`.
 void populateExpandF16Patterns(RewritePatternSet &patterns);
 
 } // namespace mlir::bngrad

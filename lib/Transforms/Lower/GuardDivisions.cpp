@@ -21,7 +21,8 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 
-/// Whether a constant divisor has only elements that no CPU traps on.
+/// Whether `divisor` is a constant without elements that CPUs may trap on, 0
+/// and -1.
 static bool isHarmless(Value divisor) {
   Attribute value;
   if (!matchPattern(divisor, m_Constant(&value)))
@@ -35,7 +36,8 @@ static bool isHarmless(Value divisor) {
   return elements && llvm::all_of(elements.getValues<APInt>(), isGood);
 }
 
-/// Guards a division, whose quotient or remainder `op` computes.
+/// Guards `op`, which computes a quotient or a remainder, against the divisors
+/// 0 and -1.
 template <typename Op> static void guard(Op op) {
   constexpr bool kIsRemainder =
       llvm::is_one_of<Op, LLVM::SRemOp, LLVM::URemOp>::value;

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function that runs out of memory returns, and frees its buffers. Which
-// buffers exist depends on the path: they are allocated in loops, carried by
-// them, and freed under conditions. So each call keeps a list of its buffers,
-// with the nodes before their data. In a parallel op, each thread has its own
-// list. A thread that runs out of memory ends its phase, and the function
-// returns after the op.
+// A function that runs out of memory frees its buffers and returns. Which
+// buffers exist at that point is only known at run time, because buffers are
+// allocated in loops, carried by loops, and freed under conditions. Each call
+// therefore keeps a list of its buffers, whose nodes are stored in front of the
+// data. In a parallel op, each thread has its own list; a thread that runs out
+// of memory leaves its phase, and the function returns after the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,9 +47,9 @@ static constexpr StringLiteral kFree = "bngrad_free";
 static constexpr StringLiteral kFreeAll = "bngrad_free_all";
 static constexpr StringLiteral kAbort = "abort";
 
-/// A node is the next one and the one before, and lies before the data. The
-/// list is a ring through its head, which is a node without data. More bytes
-/// than the constant are no size.
+/// A node consists of pointers to the next and the previous node, followed by
+/// the data. The list is circular, and its head is a node without data. A size
+/// above the constant %most is treated as an overflow.
 static constexpr StringLiteral kAllocationHelpers = R"mlir(
 llvm.func @malloc(i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
@@ -103,7 +103,7 @@ llvm.func internal @bngrad_free_all(%head: !llvm.ptr) {
 }
 )mlir";
 
-/// Alignment of malloc, and so of allocate, in bytes.
+/// The alignment of malloc in bytes, and so of the data after a node.
 static constexpr int64_t kMallocAlignment = 16;
 
 static bool isHostMemory(BaseMemRefType type) { return !type.getMemorySpace(); }
@@ -114,12 +114,13 @@ static void callHelper(OpBuilder &b, Location loc, StringRef name,
 }
 
 namespace {
-/// Code that ends together where memory runs out: a function, or a phase of a
-/// parallel op.
+/// The code that is left when memory runs out in it: a function, or a phase of
+/// a parallel op.
 struct Scope {
-  /// The list of its buffers; null if the function has none.
+  /// The head of the list of its buffers, or null if the function allocates
+  /// none.
   Value head;
-  /// Takes the status, an i32.
+  /// The block that leaves the scope. Its argument is the status, an i32.
   Block *failure = nullptr;
 };
 
@@ -131,7 +132,7 @@ public:
         pointerType(LLVM::LLVMPointerType::get(function.getContext())),
         statusType(IntegerType::get(function.getContext(), 32)) {}
 
-  /// Finds the ops to lower, and whether they need the helpers.
+  /// Finds the ops to lower. Returns whether they need the helper functions.
   bool find();
   LogicalResult run();
 
@@ -141,7 +142,8 @@ private:
   FailureOr<Block *> createFailure(Value head);
   FailureOr<Block *> createFailure(Region &phase, Value head);
 
-  /// Goes on at `op` if `isFailure` is false.
+  /// Splits the block before `op`, and branches to `failure` if `isFailure` is
+  /// true.
   void branch(Operation *op, Value isFailure, Block *failure, Value status);
   void lower(memref::AllocOp op, const Scope &scope);
   void lower(memref::DeallocOp op);
@@ -159,7 +161,7 @@ private:
   DenseMap<Region *, Scope> scopes;
   SmallVector<memref::AllocOp> allocs;
   SmallVector<memref::DeallocOp> deallocs;
-  /// Those whose status nobody uses.
+  /// The calls whose status must be checked.
   SmallVector<func::CallOp> calls;
 };
 } // namespace
@@ -171,8 +173,8 @@ FailureOr<Scope> AllocationLowering::getScope(Operation *op) {
   Operation *owner = region.getParentOp();
   if (owner != function && !isa<ParallelOp>(owner))
     return op->emitOpError()
-           << "expected in a function or in a parallel op, as memory is "
-              "allocated here, got in '"
+           << "expected parent op to be a function or bngrad.parallel, because "
+              "memory may run out here, got '"
            << owner->getName() << "'";
   Scope scope;
   if (!allocs.empty())
@@ -187,7 +189,7 @@ FailureOr<Scope> AllocationLowering::getScope(Operation *op) {
   return scope;
 }
 
-/// An empty list, in the frame of those who run `region`.
+/// Creates an empty list on the stack of each thread that runs `region`.
 Value AllocationLowering::createHead(Region &region) {
   OpBuilder b = OpBuilder::atBlockBegin(&region.front());
   Location loc = region.getLoc();
@@ -200,22 +202,21 @@ Value AllocationLowering::createHead(Region &region) {
   return head;
 }
 
-/// Ends the function. Without a status to return nobody would know, so the
-/// process ends.
+/// Creates the block that leaves the function. A function without a status
+/// could not report the failure to its caller, so it aborts.
 FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   OpBuilder b(function.getContext());
   Location loc = function.getLoc();
   Region &body = function.getBody();
   Block *block = b.createBlock(&body, body.end(), statusType, loc);
   if (!returnsStatus(function)) {
-    LDBG() << "ends the process where memory runs out, as it returns no "
-              "status: @"
+    LDBG() << "aborts if memory runs out, because it returns no status: @"
            << function.getSymName();
     auto module = function->getParentOfType<ModuleOp>();
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(function.getContext()), {});
     if (Operation *there = module.lookupSymbol(kAbort)) {
-      if (failed(verifyLibraryFunction(there, type, "ends the process")))
+      if (failed(verifyLibraryFunction(there, type, "end the process")))
         return failure();
     } else {
       OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
@@ -238,7 +239,8 @@ FailureOr<Block *> AllocationLowering::createFailure(Value head) {
   return block;
 }
 
-/// Ends a thread's `phase`, and after the parallel op its owner.
+/// Creates the block that leaves `phase`, and a branch after the parallel op
+/// that leaves the enclosing scope if a thread has failed.
 FailureOr<Block *> AllocationLowering::createFailure(Region &phase,
                                                      Value head) {
   Operation *parallel = phase.getParentOp();
@@ -280,8 +282,8 @@ void AllocationLowering::branch(Operation *op, Value isFailure, Block *failure,
                            ValueRange());
 }
 
-/// The size of the buffer; all bits are set if it is none that an i64 holds.
-/// `sizes` are those of its dims.
+/// Emits the size of the buffer in bytes, or a number with all bits set if it
+/// overflows an i64. `sizes` are the sizes of the buffer's dims.
 Value AllocationLowering::computeBytes(OpBuilder &b, memref::AllocOp op,
                                        MutableArrayRef<Value> sizes) {
   Location loc = op.getLoc();
@@ -293,7 +295,8 @@ Value AllocationLowering::computeBytes(OpBuilder &b, memref::AllocOp op,
   Value bytes = LLVM::PtrToIntOp::create(b, loc, i64, end);
   Value isTooLarge = constant(b, loc, 0, b.getI1Type());
   Value zero = constant(b, loc, 0, i64), none = constant(b, loc, -1, i64);
-  // A factor of 0 makes an empty buffer of any, but strides must be numbers.
+  // Check every partial product, even if a later size is 0 and makes the buffer
+  // empty: the strides are such products and must not overflow either.
   for (Value size : sizes) {
     auto product = arith::MulUIExtendedOp::create(b, loc, bytes, size);
     Value hasHigh = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
@@ -325,7 +328,8 @@ void AllocationLowering::lower(memref::AllocOp op, const Scope &scope) {
             vector.getNumElements() * vector.getElementTypeBitWidth(), 8)));
   bool isAligned = alignment <= kMallocAlignment;
   if (!isAligned) {
-    // Saturates, as all bits set are no size.
+    // If the addition overflows, keep the original size, which is too large to
+    // be allocated.
     Value padding = constant(b, loc, alignment - kMallocAlignment, i64);
     Value padded = arith::AddIOp::create(b, loc, bytes, padding);
     bytes = arith::MaxUIOp::create(b, loc, bytes, padded);
@@ -410,14 +414,14 @@ bool AllocationLowering::find() {
           alloc.getType().getLayout().isIdentity())
         allocs.push_back(alloc);
       else
-        LDBG() << "left to upstream: expected memory of the host without a "
-                  "layout: "
+        LDBG() << "left to upstream's patterns: expected host memory with "
+                  "identity layout: "
                << alloc;
     } else if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
       if (isHostMemory(cast<BaseMemRefType>(dealloc.getMemref().getType())))
         deallocs.push_back(dealloc);
     } else if (auto call = dyn_cast<func::CallOp>(op)) {
-      // Who uses the status sees to it.
+      // A caller that uses the status handles the failure itself.
       auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
       if (callee && returnsStatus(callee) &&
           call.getResults().back().use_empty())
@@ -430,7 +434,7 @@ bool AllocationLowering::find() {
 LogicalResult AllocationLowering::run() {
   for (memref::AllocOp op : allocs) {
     if (!converter.convertType(op.getType()))
-      return op.emitOpError("expected elements of a type that LLVM has, got ")
+      return op.emitOpError("expected element type to have an LLVM type, got ")
              << op.getType().getElementType();
     FailureOr<Scope> scope = getScope(op);
     if (failed(scope))
@@ -462,7 +466,7 @@ struct BNGradLowerAllocationsPass
     for (AllocationLowering &lowering : lowerings)
       isNeeded |= lowering.find();
     if (isNeeded && failed(addHelperFunctions(module, kAllocationHelpers,
-                                              "allocates or frees memory")))
+                                              "allocate or free memory")))
       return signalPassFailure();
     for (AllocationLowering &lowering : lowerings)
       if (failed(lowering.run()))

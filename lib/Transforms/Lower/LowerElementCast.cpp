@@ -25,7 +25,7 @@ static int64_t getElementBytes(MemRefType type) {
   return getStorageBytes(type.getElementType());
 }
 
-/// The size of `result`, of rank 1, with all bytes of `source`.
+/// Emits the size of `result`, which has rank 1 and as many bytes as `source`.
 static OpFoldResult getSize(OpBuilder &b, Location loc,
                             TypedValue<MemRefType> source, MemRefType result) {
   if (result.hasStaticShape())
@@ -50,7 +50,7 @@ struct LowerElementCast : OpRewritePattern<ElementCastOp> {
     Location loc = op.getLoc();
     auto source = cast<TypedValue<MemRefType>>(op.getSource());
     auto result = cast<MemRefType>(op.getType());
-    // Memrefs that differ in the type of elements are one type of LLVM.
+    // Memrefs that differ only in the element type have the same LLVM type.
     auto type =
         cast<MemRefType>(source.getType().clone(result.getElementType()));
     Value memref =

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All ops on the device that depend on one token are calls on one stream, which
-// keeps their order. So an allocation may come earlier than it did, and a free
-// later.
+// Device ops that depend on the same token become calls on the same stream,
+// which executes them in order. It is therefore correct to allocate a buffer
+// earlier in the stream, and to free it later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +32,12 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Of each buffer, in bytes: that of an allocation by CUDA.
+/// The alignment of each buffer in bytes, which is the same as for allocations
+/// by CUDA.
 static constexpr int64_t kMergedAlignment = 256;
 
 namespace {
-/// An allocation, and the op that frees it: in the same block and stream.
+/// An allocation, and the op in the same block and stream that frees it.
 struct Buffer {
   gpu::AllocOp alloc;
   gpu::DeallocOp dealloc;
@@ -45,13 +46,14 @@ struct Buffer {
 };
 } // namespace
 
-/// The token of the stream of `op`; null: there are none, or several.
+/// The token of the stream of `op`, or null if `op` does not depend on exactly
+/// one token.
 static Value getStream(gpu::AsyncOpInterface op) {
   OperandRange tokens = op.getAsyncDependencies();
   return op.getAsyncToken() && tokens.size() == 1 ? tokens.front() : Value();
 }
 
-/// The buffer of `alloc`; nothing if it stays as it is.
+/// The buffer of `alloc`, or nothing if the allocation must be kept.
 static std::optional<Buffer> findBuffer(gpu::AllocOp alloc) {
   MemRefType type = alloc.getType();
   Value stream = getStream(alloc);
@@ -88,8 +90,8 @@ static gpu::AsyncOpInterface findLast(Block &block, Value stream,
   return last;
 }
 
-/// Erases the buffers of `block` that nothing uses. Ops that waited for a free
-/// wait for the op before it in the stream.
+/// Erases the unused buffers of `block`. Ops that waited for the free then wait
+/// for the preceding op of the stream.
 static void eraseUnused(RewriterBase &rewriter, Block &block) {
   for (auto dealloc :
        llvm::make_early_inc_range(block.getOps<gpu::DeallocOp>())) {
@@ -101,7 +103,9 @@ static void eraseUnused(RewriterBase &rewriter, Block &block) {
       continue;
     Value stream = getStream(alloc);
     gpu::AsyncOpInterface last = findLast(block, stream, dealloc);
-    // Upstream folds a wait for the token of another wait away.
+    // If nothing is between the allocation and the free, users of the free
+    // would wait for the token of the stream, which is another gpu.wait's, and
+    // upstream folds such waits away.
     if (last == alloc)
       continue;
     rewriter.replaceOp(dealloc, last.getAsyncToken());
@@ -110,7 +114,7 @@ static void eraseUnused(RewriterBase &rewriter, Block &block) {
   }
 }
 
-/// The branch of `choice` that alone uses `buffer`; null: there is none.
+/// The branch of `choice` that contains all uses of `buffer`, or null.
 static Block *findBranch(scf::IfOp choice, Buffer buffer) {
   Block *only = nullptr;
   for (Operation *user : buffer.alloc.getMemref().getUsers()) {
@@ -128,8 +132,8 @@ static Block *findBranch(scf::IfOp choice, Buffer buffer) {
 }
 
 namespace {
-/// The ops after a choice: frees of buffers that at most one branch uses, and a
-/// wait of the host for the stream.
+/// The ops after an scf.if: frees of buffers that at most one branch uses, and
+/// a wait of the host for the stream.
 struct Tail {
   SmallVector<Buffer> buffers;
   Value stream;
@@ -137,7 +141,7 @@ struct Tail {
 };
 } // namespace
 
-/// Nothing if anything else follows `choice`.
+/// Returns the tail of `choice`, or nothing if other ops follow it.
 static std::optional<Tail> findTail(scf::IfOp choice) {
   Tail tail;
   Operation *op = choice->getNextNode();
@@ -173,8 +177,8 @@ static std::optional<Tail> findTail(scf::IfOp choice) {
   return tail;
 }
 
-/// Gives buffers to the branch of `choice` that alone uses them, so that the
-/// other one allocates nothing. Both branches wait then.
+/// Moves buffers that only one branch of `choice` uses into that branch, so
+/// that the other branch does not allocate them. Both branches then wait.
 static void sinkInto(RewriterBase &rewriter, scf::IfOp choice) {
   std::optional<Tail> tail;
   if (choice.elseBlock() && choice->getNumResults() == 0)
@@ -204,9 +208,9 @@ static void sinkInto(RewriterBase &rewriter, scf::IfOp choice) {
   rewriter.eraseOp(tail->wait);
 }
 
-/// Adds the ops after `point` in its block that `value` is computed by to
-/// `slice`, in an order in which they can be moved there. False if it depends
-/// on memory.
+/// Adds the ops that compute `value` and follow `point` in its block to
+/// `slice`, in an order in which they can be moved before `point`. Returns
+/// false if `value` depends on memory.
 static bool addSlice(Value value, Operation *point,
                      llvm::SetVector<Operation *> &slice) {
   Operation *op = value.getDefiningOp();
@@ -224,8 +228,8 @@ static bool addSlice(Value value, Operation *point,
   return true;
 }
 
-/// Computes `values` before `point`, in whose block they are used; false if
-/// they depend on memory.
+/// Moves the computation of `values`, which are used in the block of `point`,
+/// before `point`. Returns false if they depend on memory.
 static bool moveBefore(ValueRange values, Operation *point) {
   llvm::SetVector<Operation *> slice;
   if (!llvm::all_of(values, [&](Value v) { return addSlice(v, point, slice); }))
@@ -235,8 +239,8 @@ static bool moveBefore(ValueRange values, Operation *point) {
   return true;
 }
 
-/// Makes one buffer of `buffers`, which are alive at the same time. Their sizes
-/// are known at the first.
+/// Merges `buffers`, which are alive at the same time, into one allocation.
+/// Their sizes are available at the first of them.
 static void merge(RewriterBase &rewriter, ArrayRef<Buffer> buffers) {
   gpu::AllocOp first = buffers.front().alloc;
   Location loc = first.getLoc();
@@ -278,9 +282,9 @@ static void merge(RewriterBase &rewriter, ArrayRef<Buffer> buffers) {
 /// Merges the buffers of `block` that are alive at the same time.
 static void mergeInBlock(RewriterBase &rewriter, Block &block) {
   SmallVector<SmallVector<Buffer>> arenas;
-  DenseMap<Value, size_t> open; // arena by stream
+  DenseMap<Value, size_t> open; // the current arena of each stream
   for (Operation &op : block) {
-    // The memory may be used again by allocations that follow.
+    // Later allocations may reuse the freed memory, so they start a new arena.
     if (auto dealloc = dyn_cast<gpu::DeallocOp>(op))
       open.erase(getStream(dealloc));
     auto alloc = dyn_cast<gpu::AllocOp>(op);

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each phase becomes a function. It takes the values that it uses from a struct
-// in the frame of the function around it, the number of its thread and the
-// number of threads, so that any pool can run it.
+// Each phase becomes a function that any thread pool can run. Its arguments are
+// a pointer to the values that it uses, which are in a struct on the stack of
+// the enclosing function, the index of the thread, and the number of threads.
 //
-// OpenMP is found when a pool is needed and none is given. Its entries for gcc
-// are used, which libgomp and LLVM's libomp both have.
+// If the caller gives no pool, the generated code looks for OpenMP at run time.
+// It calls the entry points for gcc, which both libgomp and LLVM's libomp have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,16 @@ static constexpr StringLiteral kRun = "bngrad_run_phases",
                                kCount = "bngrad_count_threads";
 
 /// bngrad_run_phases runs the phases on the pool `threads`, a bngrad_threads_t,
-/// or on OpenMP's if that is null, or on this thread if `is_work` is false or
-/// there is no OpenMP. The pool may run them one after another.
+/// or on OpenMP's threads if that is null. It runs them on the calling thread
+/// if `is_work` is false or there is no OpenMP. A pool may run the parts of a
+/// phase one after another.
 ///
-/// bngrad_count_threads returns how many threads a pool has, from 1 to `max`.
+/// bngrad_count_threads returns the number of threads of the pool, clamped to
+/// [1, `max`].
 ///
-/// bngrad_openmp_state: 0 unknown, 1 found, 2 there is none. Several threads
-/// may look for it at once, and find the same.
+/// bngrad_openmp_state is 0 if OpenMP has not been looked for yet, 1 if it was
+/// found, and 2 if there is none. Several threads may look for it at the same
+/// time; they find the same library.
 static constexpr StringLiteral kThreadHelpers = R"mlir(
 llvm.func @getenv(!llvm.ptr) -> !llvm.ptr
 llvm.func @dlopen(!llvm.ptr, i32) -> !llvm.ptr
@@ -258,8 +261,8 @@ llvm.func internal @bngrad_run_phases(%threads: !llvm.ptr, %is_work: i1, %phases
 }
 )mlir";
 
-/// Makes a function of `phase`, whose struct of `captures` is its first
-/// argument.
+/// Outlines `phase` into a function, whose first argument points to the struct
+/// of `captures`.
 static LLVM::LLVMFuncOp outline(Region &phase, ArrayRef<Value> captures,
                                 LLVM::LLVMStructType type,
                                 LLVM::LLVMFuncOp parent, SymbolTable &symbols) {
@@ -298,7 +301,7 @@ static LLVM::LLVMFuncOp outline(Region &phase, ArrayRef<Value> captures,
           LLVM::GEPOp::create(b, loc, pointerType, type, entry->getArgument(0),
                               ArrayRef<LLVM::GEPArg>{0, i});
       auto load = LLVM::LoadOp::create(b, loc, value.getType(), slot);
-      // Nobody writes to the struct while there are threads.
+      // The struct is not written while threads run the phases.
       load.setInvariant(true);
       here = load;
     }
@@ -317,7 +320,7 @@ static LLVM::LLVMFuncOp outline(Region &phase, ArrayRef<Value> captures,
   return function;
 }
 
-/// The table of the functions of the phases.
+/// Creates the constant table of the phases' functions.
 static LLVM::GlobalOp createTable(ArrayRef<LLVM::LLVMFuncOp> functions,
                                   LLVM::LLVMFuncOp parent,
                                   SymbolTable &symbols) {
@@ -340,7 +343,8 @@ static LLVM::GlobalOp createTable(ArrayRef<LLVM::LLVMFuncOp> functions,
   return table;
 }
 
-/// The bngrad_threads_t of the function around `op`; null: OpenMP's.
+/// The threads argument of the function around `op`, or a null pointer, which
+/// stands for OpenMP's threads, if there is none.
 static Value getThreads(OpBuilder &b, Operation *op) {
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
   for (BlockArgument argument : function.getArguments())
@@ -422,15 +426,16 @@ struct BNGradOutlineParallelPass
     SmallVector<NumThreadsOp> counts;
     module.walk([&](ParallelOp op) { ops.push_back(op); });
     module.walk([&](NumThreadsOp op) { counts.push_back(op); });
-    // Casts are left where something was not lowered, which is reported later.
+    // Remaining casts mean that an op was not lowered, which is reported later.
     WalkResult casts = module.walk(
         [](UnrealizedConversionCastOp) { return WalkResult::interrupt(); });
     if ((ops.empty() && counts.empty()) || casts.wasInterrupted())
       return;
     if (failed(
-            addHelperFunctions(module, kThreadHelpers, "runs parallel loops")))
+            addHelperFunctions(module, kThreadHelpers, "run parallel loops")))
       return signalPassFailure();
-    // Before phases leave the function with the pool.
+    // Lower these first, while they are still in the function that has the
+    // threads argument.
     for (NumThreadsOp op : counts)
       lower(op);
     SymbolTable symbols(module);

@@ -1,4 +1,4 @@
-//===- Passes.cpp - the passes of lower -----------------------------------===//
+//===- Passes.cpp - the passes of the stage lower -------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,11 +40,13 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Computes bf16 arithmetic in f32, and rounds once to f16 and bf16.
+/// Adds passes that compute bf16 arithmetic in f32, and round only once to f16
+/// and bf16.
 static void addRoundingPasses(OpPassManager &pm,
                               const FloatInstructions &instructions) {
-  // LLVM would round each result with the CPU's conversion to bf16, which makes
-  // subnormals 0; a truncf is rounded right below.
+  // LLVM would round the results of bf16 arithmetic with the CPU's conversion,
+  // which flushes subnormals. The emulation rounds them with truncf, which
+  // bngrad-expand-truncf makes correct.
   {
     arith::ArithEmulateUnsupportedFloatsOptions options;
     options.sourceTypeStrs = {"bf16"};
@@ -62,8 +64,8 @@ static void addRoundingPasses(OpPassManager &pm,
   pm.addPass(createBNGradExpandTruncFPass(expand));
 }
 
-/// True if kernels for `names` can round to bf16 by an instruction. A wrong
-/// name is an error of `--bngrad-attach-chips`.
+/// Whether all chips in `names` have an instruction that rounds to bf16. An
+/// invalid name counts as false here; `--bngrad-attach-chips` reports it.
 static bool canRoundToBF16(StringRef names) {
   std::string reason;
   FailureOr<SmallVector<const CudaChip *>> chips =
@@ -84,10 +86,11 @@ void mlir::bngrad::addCpuLowerPasses(OpPassManager &pm, const Target &target) {
   // expand-strided-metadata makes affine.apply again.
   pm.addPass(createLowerAffinePass());
   pm.addPass(createSCFToControlFlowPass());
-  // When a function ends by a branch, and sizes are still those of buffers.
+  // Run this once functions consist of blocks, so that a failure is a branch,
+  // but before buffers become descriptors.
   pm.addPass(createBNGradLowerAllocationsPass());
   pm.addPass(createBNGradConvertToLLVMPass());
-  // Phases take pointers and sizes, not descriptors.
+  // Fold descriptors, so that phases capture single pointers and sizes instead.
   pm.addPass(createOpCanonicalizerPass());
   pm.addPass(createBNGradOutlineParallelPass());
   pm.addPass(createBNGradDefineValuesPass());
@@ -112,20 +115,20 @@ static void addKernelPasses(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
-  // Once arguments are the parameters of PTX.
+  // Run this once the arguments of kernels are the parameters of PTX.
   pm.addPass(createBNGradVerifyKernelsPass());
 }
 
 void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
                                       const KernelOptions &options) {
-  // Those in kernels as well.
+  // These passes also lower the ops in gpu.launch.
   pm.addPass(createBNGradLowerElementCastPass());
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm.nest<func::FuncOp>(),
                     {/*bf16=*/false, canRoundToBF16(options.chip)});
-  // Those in kernels as well.
+  // This one does as well.
   pm.addPass(createBNGradExpandViewsPass());
-  // Constants are parts of a kernel, not its parameters.
+  // Move constants into kernels, so that they do not become parameters.
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
   pm.addPass(createCanonicalizerPass());
@@ -134,7 +137,8 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   chips.features = options.features;
   chips.optLevel = options.optLevel;
   pm.addNestedPass<gpu::GPUModuleOp>(createBNGradAttachChipsPass(chips));
-  // While launches have their sizes, and kernels their shared memory.
+  // Run these while launches still have their sizes and kernels their shared
+  // memory.
   pm.addPass(createBNGradBoundRegistersPass());
   pm.addPass(createBNGradRequireClustersPass());
   addKernelPasses(pm.nest<gpu::GPUModuleOp>());
@@ -147,12 +151,12 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createConvertComplexToStandardPass());
   pm.addPass(createConvertComplexToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
-  // Functions without an intrinsic become calls.
+  // Functions without an LLVM intrinsic become calls.
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createGpuToLLVMConversionPass());
-  // Of kernels as well.
+  // This pass also defines the values in kernels.
   pm.addPass(createBNGradDefineValuesPass());
   pm.addPass(createBNGradGuardDivisionsPass());
   pm.addPass(createReconcileUnrealizedCastsPass());

@@ -24,17 +24,19 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Before the constructors of a program, which may launch.
+/// The priority of the module's constructor. It must run before the
+/// constructors of the program, which may launch kernels.
 static constexpr int kPriority = 123;
 
-/// The bngradCudaImage_t of `object`, which is embedded as `name`.
+/// Embeds `object` as `name`, and returns its bngradCudaImage_t.
 static FailureOr<llvm::Constant *>
 embedImage(gpu::BinaryOp binary, gpu::ObjectAttr object, const Twine &name,
            llvm::Module &module, llvm::StructType *imageType) {
   auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget());
   if (!target)
     return binary.emitOpError()
-           << "expected objects for #nvvm.target, got " << object.getTarget();
+           << "expected the target of each object to be #nvvm.target, got "
+           << object.getTarget();
   llvm::LLVMContext &context = module.getContext();
   auto embed = [&](StringRef bytes, const Twine &symbol, bool addNull) {
     llvm::Constant *data =
@@ -59,7 +61,8 @@ embedImage(gpu::BinaryOp binary, gpu::ObjectAttr object, const Twine &name,
        embed(bytes, name, /*addNull=*/isText)});
 }
 
-/// The names of the kernels of `binary` that its module launches, in order.
+/// The names of the kernels of `binary` that are launched, in the order of
+/// their launches.
 static llvm::SetVector<StringRef> getLaunchedKernels(gpu::BinaryOp binary) {
   llvm::SetVector<StringRef> names;
   binary->getParentOp()->walk([&](gpu::LaunchFuncOp launch) {
@@ -98,7 +101,7 @@ struct SelectByDeviceTranslation
         module, tableType, /*isConstant=*/true,
         llvm::GlobalValue::InternalLinkage,
         llvm::ConstantArray::get(tableType, images), name + "_images");
-    // The name that upstream's launches load the module from.
+    // Upstream's launches load the module handle from the global of this name.
     auto *handle = new llvm::GlobalVariable(
         module, pointer, /*isConstant=*/false,
         llvm::GlobalValue::InternalLinkage,
@@ -119,7 +122,8 @@ struct SelectByDeviceTranslation
     llvm::Value *loaded =
         b.CreateCall(loader, {table, b.getInt64(images.size())});
     b.CreateStore(loaded, handle);
-    // The first launch loads the kernels whose names are known by then.
+    // Register the names of the kernels: the first launch loads all kernels
+    // whose names are known by then.
     llvm::FunctionCallee getKernel = module.getOrInsertFunction(
         "mgpuModuleGetFunction",
         llvm::FunctionType::get(pointer, {pointer, pointer}, false));
@@ -143,8 +147,9 @@ struct SelectByDeviceTranslation
   LogicalResult launchKernel(Attribute attribute, Operation *launch,
                              Operation *binary, llvm::IRBuilderBase &builder,
                              LLVM::ModuleTranslation &translation) const {
-    // From the handle on a launch is one like any other; upstream looks for its
-    // own handler on the binary.
+    // Once the module has been loaded, launches are the same as with upstream's
+    // handler, so delegate to it. It expects itself as the handler of the
+    // binary.
     auto select =
         gpu::SelectObjectAttr::get(attribute.getContext(), Attribute());
     OwningOpRef<gpu::BinaryOp> twin = cast<gpu::BinaryOp>(binary).clone();

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Waking the threads costs as much as a small loop, so adjacent loops become
-// phases of one op.
+// Waking the threads takes as long as a small loop. Adjacent loops therefore
+// become phases of one op, which wakes the threads only once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,9 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Moves the iterations of `loop` that are the share of this thread to the
-/// builder's insertion point.
+/// Replaces `loop` by a sequential loop at the insertion point that runs this
+/// thread's share of the iterations. `number` is the index of the thread, and
+/// `count` the number of threads.
 static void emitShare(OpBuilder &b, scf::ParallelOp loop, Value number,
                       Value count) {
   Location loc = loop.getLoc();
@@ -54,7 +55,7 @@ static void emitShare(OpBuilder &b, scf::ParallelOp loop, Value number,
         b, loc, b.createOrFold<arith::MulIOp>(loc, iterations, thread), count);
     return add(from, b.createOrFold<arith::MulIOp>(loc, before, step));
   };
-  // The last one ends where the loop does.
+  // The last share ends where the loop ends.
   Value end =
       b.createOrFold<arith::MinSIOp>(loc, startOf(add(number, one)), to);
   auto share = scf::ForOp::create(b, loc, startOf(number), end, step);
@@ -67,7 +68,7 @@ static void emitShare(OpBuilder &b, scf::ParallelOp loop, Value number,
   loop.erase();
 }
 
-/// Whether `loop` has a second iteration.
+/// Emits whether `loop` has at least two iterations.
 static Value hasSecondIteration(OpBuilder &b, scf::ParallelOp loop) {
   Location loc = loop.getLoc();
   Value second = b.createOrFold<arith::AddIOp>(loc, loop.getLowerBound()[0],
@@ -76,8 +77,8 @@ static Value hasSecondIteration(OpBuilder &b, scf::ParallelOp loop) {
                                        loop.getUpperBound()[0]);
 }
 
-/// Replaces the adjacent `loops` by phases, in each of which a thread runs a
-/// share of the loop.
+/// Replaces the adjacent `loops` by the phases of one parallel op. In each
+/// phase, every thread runs its share of a loop.
 static void shareLoops(MutableArrayRef<scf::ParallelOp> loops) {
   Location loc = loops.front().getLoc();
   OpBuilder b(loops.front());
@@ -101,8 +102,8 @@ static void shareLoops(MutableArrayRef<scf::ParallelOp> loops) {
   }
 }
 
-/// Whether an iteration of `loop` may end where memory runs out, so that the
-/// next loop must not run.
+/// Whether memory may run out in an iteration of `loop`, after which the next
+/// loop must not run.
 static bool mayFail(scf::ParallelOp loop) {
   WalkResult result = loop.walk([](Operation *op) {
     return isa<memref::AllocOp, func::CallOp>(op) ? WalkResult::interrupt()
@@ -111,9 +112,10 @@ static bool mayFail(scf::ParallelOp loop) {
   return result.wasInterrupted();
 }
 
-/// Appends to `runs` the loops of `block` that can be shared. Loops are in one
-/// run if all ops between them can be moved before the first, which is done. A
-/// loop in which memory may run out is the last of its run.
+/// Appends the loops of `block` that can be shared to `runs`. Loops are in the
+/// same run if the ops between them can be moved before its first loop, and
+/// these ops are moved. A loop in which memory may run out is the last of its
+/// run.
 static void findRuns(Block &block,
                      SmallVectorImpl<SmallVector<scf::ParallelOp>> &runs) {
   SmallVector<Operation *> between;
@@ -137,7 +139,7 @@ static void findRuns(Block &block,
   }
 }
 
-/// Makes one loop of loops over several dims.
+/// Collapses the dims of `loop` to one.
 static void collapse(scf::ParallelOp loop) {
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
@@ -150,8 +152,8 @@ namespace {
 struct BNGradShareLoopsPass
     : bngrad::impl::BNGradShareLoopsPassBase<BNGradShareLoopsPass> {
   void runOnOperation() override {
-    // Those inside other parallel loops are sequential, and so are reductions:
-    // the order of their sums is fixed.
+    // Skip loops inside of other parallel loops, which are run sequentially,
+    // and loops with results, because the order of their sums is fixed.
     SmallVector<scf::ParallelOp> several;
     getOperation()->walk<WalkOrder::PreOrder>([&](scf::ParallelOp loop) {
       if (loop.getNumLoops() > 1 && loop.getNumResults() == 0)

@@ -135,8 +135,8 @@ def describe(meaning: tuple[str, str, list[str]]) -> str:
 def check_functions(folder: str, names: dict[str, tuple[str, str, list[str]]]) -> list[str]:
     expected = {name: describe(meaning) for name, meaning in names.items()}
     expected |= {name: "reserved for the runtime libraries" for name in OURS}
-    expected |= {name: "an underscore in front is reserved since C99 and C[+][+]11" for name in RESERVED}
-    expected |= {name: "not an identifier of C" for name in INVALID}
+    expected |= {name: "names with a leading underscore are reserved since C99 and C[+][+]11" for name in RESERVED}
+    expected |= {name: "not a C identifier" for name in INVALID}
     with open(f"{folder}/functions.mlir", "w") as file:
         file.writelines(f'func.func @"{name}"() {{ return }}\n' for name in expected)
     run = subprocess.run(["bngrad-opt", "--bngrad-export-c", f"{folder}/functions.mlir"], capture_output=True, text=True)

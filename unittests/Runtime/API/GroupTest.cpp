@@ -412,8 +412,9 @@ TEST(Group, Misuse) {
     gradient.options.process_group = process.group;
     EXPECT_EQ(gradient.createHalves(handle), BNGRAD_BAD_PARAM);
     EXPECT_STREQ(bngradGetLastError(),
-                 "options: expected process_group to be null for the half "
-                 "reduce, whose sums the caller adds, got one");
+                 "options: expected process_group to be null for "
+                 "batch_norm_backward_reduce, whose sums the caller adds, got "
+                 "one");
     return "";
   };
   EXPECT_EQ(runProcesses(1, body), "");

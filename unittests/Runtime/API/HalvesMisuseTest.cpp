@@ -218,7 +218,8 @@ TEST_F(HalfArguments, Tensors) {
              "descriptor: ");
       gradient.options.statistics = BNGRAD_STATISTICS_GLOBAL;
       expectCreate(right, BNGRAD_BAD_PARAM,
-                   "options: expected statistics to be 0 for the half ");
+                   "options: expected statistics to be 0 for "
+                   "batch_norm_backward_");
       gradient.options.statistics = BNGRAD_STATISTICS_BATCH;
     }
   }
@@ -316,9 +317,11 @@ TEST_F(HalfArguments, Calls) {
       checkCall(half, BNGRAD_NULL_POINTER, "descriptor: ");
       half.descriptor = isElemt ? gradient.reduce : gradient.elemt;
       checkCall(half, BNGRAD_BAD_PARAM,
-                std::string("descriptor: expected that of the half ") +
-                    (isElemt ? "elemt, got that of the half reduce"
-                             : "reduce, got that of the half elemt"));
+                std::string("descriptor: expected a descriptor of ") +
+                    (isElemt ? "batch_norm_backward_elemt, got one of "
+                               "batch_norm_backward_reduce"
+                             : "batch_norm_backward_reduce, got one of "
+                               "batch_norm_backward_elemt"));
       for (size_t size :
            {size_t(0), size_t(1), right.size / 2, right.size - 1}) {
         half = right;

@@ -334,7 +334,8 @@ TEST_F(HalvesMisuse, Create) {
              handle, &half, &gradient.options, gradient.sumsTensor,
              t[GradOutput], t[Input], t[Mean], nullptr),
          BNGRAD_BAD_PARAM,
-         "options: expected statistics to be 0 for the half reduce, got 1");
+         "options: expected statistics to be 0 for batch_norm_backward_reduce, "
+         "got 1");
   gradient.options.statistics = BNGRAD_STATISTICS_BATCH;
   expect(bngradCreateBatchNormBackwardElemtDescriptor(
              handle, &half, &gradient.options, nullptr, t[GradOutput], t[Input],
@@ -355,21 +356,21 @@ TEST_F(HalvesMisuse, Calls) {
   alignas(8) char bytes[16] = {};
   auto *odd = reinterpret_cast<int64_t *>(bytes + 4);
   expect(reduce(g.elemt, sums), BNGRAD_BAD_PARAM,
-         "descriptor: expected that of the half reduce, got that of the half "
-         "elemt");
+         "descriptor: expected a descriptor of batch_norm_backward_reduce, got "
+         "one of batch_norm_backward_elemt");
   expect(elemt(g.reduce, g.data(GradInput), &count), BNGRAD_BAD_PARAM,
-         "descriptor: expected that of the half elemt, got that of the half "
-         "reduce");
+         "descriptor: expected a descriptor of batch_norm_backward_elemt, got "
+         "one of batch_norm_backward_reduce");
   expect(reduce(g.descriptor, sums), BNGRAD_BAD_PARAM,
-         "descriptor: expected that of the half reduce, got that of the whole "
-         "gradient");
+         "descriptor: expected a descriptor of batch_norm_backward_reduce, got "
+         "one of batch_norm_backward");
   std::swap(g.descriptor, g.elemt);
   expect(g.run(), BNGRAD_BAD_PARAM,
-         "descriptor: expected that of the whole gradient, got that of the "
-         "half elemt");
+         "descriptor: expected a descriptor of batch_norm_backward, got one of "
+         "batch_norm_backward_elemt");
   expect(g.runAsync(nullptr, nullptr), BNGRAD_BAD_PARAM,
-         "descriptor: expected that of the whole gradient, got that of the "
-         "half elemt");
+         "descriptor: expected a descriptor of batch_norm_backward, got one of "
+         "batch_norm_backward_elemt");
   std::swap(g.descriptor, g.elemt);
   expect(reduce(nullptr, sums), BNGRAD_NULL_POINTER,
          "descriptor: expected a descriptor, got null");

@@ -20,40 +20,41 @@ namespace mlir::bngrad {
 /// Whether libc or libm defines `name`.
 bool isCLibraryName(StringRef name);
 
-/// Whether `name` is a valid parameter name in every version of C from C99 and
-/// of C++ from C++11, after any headers of the standards.
+/// Whether `name` is a valid parameter name in C since C99 and in C++ since
+/// C++11, no matter which standard headers have been included.
 bool isCParameterName(StringRef name);
 
 /// The reason why `--bngrad-export-c` cannot export a function called `name`:
-/// it is not an identifier of C, or C or C++ reserve it, with the version since
-/// which they do. Empty if it can be exported.
+/// either it is not a C identifier, or C or C++ reserves it (the reason then
+/// includes the first version that does). Empty if it can be exported.
 std::string findExportNameError(StringRef name);
 
 /// Whether `--bngrad-export-c` exports scalars and buffers of this type.
 bool isExportedElementType(Type type);
 
-/// Whether `--bngrad-export-c` passes a buffer of `type` as a pointer: its
-/// sizes, strides and offset are static.
+/// Whether a pointer to the data fully describes a buffer of `type`, because
+/// its sizes, strides and offset are static. `--bngrad-export-c` passes such
+/// buffers as pointers.
 bool isKnownFromPointer(MemRefType type);
 
-/// Distinct C identifiers for the arguments of `function`, which is at the
-/// bngrad level, followed by its results. An argument is named after its
-/// location, or after the operand of a gradient that it is; a result, after the
-/// result of a gradient. Others are numbered.
+/// Returns distinct C identifiers for the arguments and then the results of
+/// `function`, which is at the bngrad level. An argument takes the name in its
+/// location or else the name of the bngrad operand that it is passed as; a
+/// result takes the name of the bngrad result that it returns. All others are
+/// numbered.
 std::vector<std::string> nameParameters(func::FuncOp function);
 
-/// On exported functions: the names of their parameters.
+/// An attribute of exported functions: the names of their parameters.
 inline constexpr StringLiteral kParametersAttrName = "bngrad.parameters";
 
-/// On exported functions: the function that computes the sizes of their results
-/// (`--bngrad-add-shape-functions`), and the texts of its errors: formats of
-/// printf for the expected and the actual size.
+/// Attributes of exported functions: the function that computes the sizes of
+/// their results (`--bngrad-add-shape-functions`), and its error messages,
+/// which are printf formats that take the expected and the actual size.
 inline constexpr StringLiteral kShapesAttrName = "bngrad.shapes";
 inline constexpr StringLiteral kSizeErrorsAttrName = "bngrad.size_errors";
 
-/// On exported functions: the function that computes the size of their
-/// workspace in bytes (`--bngrad-plan-workspace`). Their last argument is the
-/// workspace.
+/// An attribute of exported functions whose last argument is a workspace: the
+/// function that computes its size in bytes (`--bngrad-plan-workspace`).
 inline constexpr StringLiteral kWorkspaceAttrName = "bngrad.workspace";
 
 } // namespace mlir::bngrad

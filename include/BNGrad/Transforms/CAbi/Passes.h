@@ -23,8 +23,9 @@ namespace mlir::bngrad {
 #define GEN_PASS_REGISTRATION
 #include "BNGrad/Transforms/CAbi/Passes.h.inc"
 
-/// Adds the passes that inline calls, for pass managers on a module, and that
-/// leave a program to be checked: `bngrad-add-shape-functions` follows.
+/// Adds the passes that inline all calls and drop promises to LLVM, so that
+/// `bngrad-add-shape-functions` can run next. `pm` must be a pass manager on a
+/// module.
 void addInlinePasses(OpPassManager &pm);
 
 } // namespace mlir::bngrad

@@ -12,18 +12,20 @@
 include "mlir/Pass/PassBase.td"
 
 def BNGradDropPromisesPass : Pass<"bngrad-drop-promises", "::mlir::ModuleOp"> {
-  let summary = "Drop what a program promises to LLVM, and define its poison";
+  let summary = "Drop promises to LLVM, and replace poison by defined values";
   let description = [{
-    Needs: functions, before they are inlined and `bngrad-add-shape-functions`.
-    Gives: a program that has the same values however its ops are simplified, so
-           that it agrees with the checks of its sizes and indices:
+    Needs: functions that have not been inlined, before
+           `bngrad-add-shape-functions`.
+    Gives: a program that computes the same values no matter how its ops are
+           simplified. The checks of its sizes and indices are a simplified copy
+           of the program, and would otherwise disagree with it:
 
-      * functions, arguments and results have no attributes of LLVM, such as
+      * functions, arguments and results have no LLVM attributes, such as
         `llvm.range`, `passthrough` and `memory_effects`, and no `no_inline`;
       * integer ops of arith have no flags `nsw`, `nuw` and `exact`;
-      * poison numbers, and vectors of these, have all bits set; a lane of
-        `vector.shuffle` without an element takes the first element;
-      * affine ops are lowered, before upstream composes their maps.
+      * poison numbers and vectors become constants with all bits set, and a
+        poison lane of `vector.shuffle` takes the first element;
+      * affine ops are lowered before upstream can compose their maps.
     Fails: if an affine op cannot be lowered.
 
     Before:
@@ -53,21 +55,25 @@ def BNGradDropPromisesPass : Pass<"bngrad-drop-promises", "::mlir::ModuleOp"> {
 
 def BNGradAddShapeFunctionsPass
     : Pass<"bngrad-add-shape-functions", "::mlir::ModuleOp"> {
-  let summary = "Add functions that check sizes and compute those of results";
+  let summary = "Add functions that check sizes and compute result sizes";
   let description = [{
     Needs: functions on tensors, at the bngrad level.
-    Gives: for each public function NAME a private one, NAME.shapes, of the same
-           arguments and a pointer to three i64. It computes no data and returns
-           the dynamic sizes of the results. Where sizes do not agree it stores
-           the number of the error, the expected and the actual size at the
-           pointer, and returns a status. NAME gets the names of its parameters
-           and the texts of these errors as attributes, for `bngrad-export-c`.
-    Fails: with an error at the op, if there is a call, the indices of a reshape of
-           tensors are not consecutive, a dim has a negative index, an indexing map
-           has a divisor that is not a positive constant, a
-           memref.reinterpret_cast takes an unranked buffer that is not a cast of a
-           ranked one, or the condition of a cf.assert or a size of a result
-           depends on memory that the function writes.
+    Gives: for each public function NAME, a private function NAME.shapes. It takes
+           the same arguments and a pointer to three i64, computes no data, and
+           returns the dynamic sizes of the results. If a check of sizes fails, it
+           stores the number of the error, the expected size and the actual size
+           at the pointer, and returns a status. NAME gets its parameter names and
+           the messages of these errors as attributes, for `bngrad-export-c`.
+    Fails: with an error at the op, if
+
+      * the function contains a call;
+      * the indices of a reshape of tensors are not consecutive;
+      * the index of a dim is negative;
+      * an indexing map has a divisor that is not a positive constant;
+      * the source of a memref.reinterpret_cast is an unranked buffer that is not
+        a cast of a ranked one;
+      * the condition of a cf.assert or the size of a result depends on memory
+        that the function writes.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect",
@@ -78,14 +84,14 @@ def BNGradAddShapeFunctionsPass
 }
 
 def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
-  let summary = "Let functions return whether they ran out of memory";
+  let summary = "Make functions return whether they ran out of memory";
   let description = [{
     Needs: functions on buffers.
-    Gives: a function that may allocate memory, or calls one that may, returns an
-           i32 as its last result. It is 0 here; `bngrad-lower-allocations` adds
-           the paths that return another value when memory runs out.
-           `bngrad-export-c` does the same. Functions whose address is taken are
-           unchanged.
+    Gives: each function that may allocate memory, directly or through a call,
+           returns a status as its last result, an i32. This pass always returns
+           0; `bngrad-lower-allocations` adds the paths that return another value
+           when memory runs out. `bngrad-export-c` adds the status as well, so it
+           does not need this pass. Functions whose address is taken are unchanged.
     Fails: never.
 
     Before:
@@ -116,20 +122,22 @@ def BNGradReturnStatusPass : Pass<"bngrad-return-status", "::mlir::ModuleOp"> {
 
 def BNGradPlanWorkspacePass
     : Pass<"bngrad-plan-workspace", "::mlir::ModuleOp"> {
-  let summary = "Take the memory that functions need from a workspace";
+  let summary = "Replace allocations by views of a workspace argument";
   let description = [{
     Needs: functions on buffers, after `bngrad-apply-schedule`.
-    Gives: a public function NAME that nobody calls gets a last argument, its
-           workspace of type `memref<?xi8>`, and a private function NAME.workspace
-           of its other arguments, which returns the size of the workspace in
-           bytes; sizes that no memory holds make it 2^48 or more. Allocations
-           become views of the workspace, aligned to 64 bytes if it is. A buffer that is
-           freed in the same block is used again by one of no greater static
-           size. Each iteration of a parallel loop has its own view.
-           With `device` the same for `gpu.alloc`: the workspace is memory of the
-           device, and ops that waited for an allocation wait for what that waited for.
-           An allocation stays if it is in another loop, if its size depends on
-           data, or if its buffer is passed on by a call, a branch or a loop.
+    Gives: each public function NAME that is not called in the module gets a last
+           argument of type `memref<?xi8>`, its workspace. A private function
+           NAME.workspace takes the other arguments and returns the size of the
+           workspace in bytes, which is at least 2^48 if a size is too large for
+           any memory. Allocations become views of the workspace, which are aligned
+           to 64 bytes if the workspace is. The memory of a buffer of static size
+           that is freed is reused for a later buffer in the same block if that is
+           no larger. Each iteration of a parallel loop has its own view.
+           With `device`, the pass replaces `gpu.alloc` in the same way. The
+           workspace is then device memory, and ops that waited for an allocation
+           wait for the token that the allocation depended on.
+           An allocation is kept if it is in a sequential loop, if its size depends
+           on data, or if its buffer is passed to a call, a branch or a loop.
     Fails: never.
 
     Before:
@@ -161,7 +169,7 @@ def BNGradPlanWorkspacePass
   }];
   let options = [
     Option<"device", "device", "bool", /*default=*/"false",
-           "Plan the allocations of gpu.alloc instead of those of memref.alloc">
+           "Replace gpu.alloc instead of memref.alloc">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -174,21 +182,27 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
   let description = [{
     Needs: functions on buffers whose results are out-parameters, before they are
            lowered to LLVM.
-    Gives: two entry points for each public function NAME. `int32_t NAME(...)`,
-           if every shape and stride is static, takes a pointer to the data of
-           each buffer. It returns -1 without a call if the pointer to a buffer
-           with elements is null, -2 if memory ran out, otherwise the value of
-           `status-function` after the call, or 0. `int32_t
-           _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
-           buffer, and returns 0 or -2. Both take scalars by value: index as
-           int64_t, i1 as uint8_t (0 is false), f16 and bf16 as the uint16_t of
-           their bits. The function itself, private functions and globals become
-           internal, with a dot in their names, so they cannot collide with
-           those of a library. Functions without a body are unchanged.
-           With `infer` there is also `int32_t NAME_infer(descriptors, threads,
-           text, text_size)`, if the sizes of the results follow from those of
-           the arguments: it checks these as NAME_checked does, and stores the
-           dynamic sizes of the results to their descriptors.
+    Gives: the entry points below for each public function NAME. They take scalars
+           by value: index as int64_t, i1 as uint8_t (0 is false), f16 and bf16 as
+           a uint16_t with their bits. The function itself, private functions and
+           globals become internal. Functions get a dot in their names, so that
+           they cannot collide with functions of a library. Functions without a
+           body are unchanged.
+
+      * `int32_t NAME(...)` exists if every shape and stride is static, and takes
+        a pointer to the data of each buffer. It returns -1 without running the
+        function if the pointer to a nonempty buffer is null, -2 if memory ran
+        out, and otherwise the value of `status-function` after the call, or 0.
+      * `int32_t _mlir_ciface_NAME(...)` takes a pointer to the descriptor of each
+        buffer, and returns the same values, except that it returns -1 only if
+        `NAME` exists.
+      * `NAME_checked`, `NAME_diagnose` and `NAME_workspace` check the arguments,
+        print the first error, and compute the size of the workspace
+        (docs/ahead-of-time.md).
+      * With `infer`, `int32_t NAME_infer(descriptors, threads, text, text_size)`
+        exists if the sizes of the results follow from the arguments. It checks
+        the arguments as `NAME_checked` does, and stores the dynamic sizes of the
+        results in their descriptors.
     Fails: if a public function has a name that C or a library reserves, has
            results, or has an argument that is neither a strided memref nor a
            scalar of these types.
@@ -210,20 +224,22 @@ def BNGradExportCPass : Pass<"bngrad-export-c", "::mlir::ModuleOp"> {
       memref.copy %a, %b : memref<4xf32> to memref<4xf32>
       return
     }
-    // Makes descriptors of the pointers, and calls.
+    // Builds descriptors from the pointers, and calls @f.impl.
     func.func private @f(!llvm.ptr, !llvm.ptr) -> i32
-    // Loads the descriptors, and calls.
+    // Loads the data pointers from the descriptors, and calls @f.
     func.func private @_mlir_ciface_f(!llvm.ptr, !llvm.ptr) -> i32
     ```
   }];
   let options = [
     Option<"statusFunction", "status-function", "std::string",
            /*default=*/"\"\"",
-           "Function int32_t(void) whose value NAME returns unless memory ran out; empty: 0">,
+           "Function int32_t(void) whose value NAME returns unless memory ran out; "
+           "if empty, NAME returns 0">,
     Option<"packed", "packed", "bool", /*default=*/"false",
-           "Add NAME_packed and NAME_packed_workspace alone">,
+           "Add only NAME_packed and NAME_packed_workspace">,
     Option<"infer", "infer", "bool", /*default=*/"false",
-           "Without packed: add NAME_infer, which computes the sizes of the results">
+           "Add NAME_infer, which computes the sizes of the results; ignored with "
+           "packed">
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -16,33 +16,37 @@
 
 namespace mlir::bngrad {
 
-/// More elements than any memory has; sums of a few do not overflow.
+/// More elements than any memory can hold, but few enough that adding several
+/// such counts does not overflow.
 inline constexpr int64_t kMostElements = int64_t(1) << 56;
 
-/// An error about sizes that do not agree.
+/// An error that the shape function can report at run time.
 struct SizeError {
   Location loc;
   std::string message;
-  /// Whether the two sizes follow the message in the report.
+  /// Whether the report appends the expected and the actual size to the
+  /// message.
   bool hasSizes;
 };
 
-/// Emits the report of an error with its number, the actual size, and the
-/// expected size; both sizes are i64, and -1 if unknown.
+/// Emits the report of the error with the given number. Both sizes are i64, and
+/// -1 if the error has none.
 using EmitSizeError = function_ref<void(OpBuilder &, Location, int64_t number,
                                         Value actual, Value expected)>;
 
-/// Emits the end of the function before `op`, which returns the dynamic sizes
-/// of the results as index values, in the order of results and dims.
+/// Called once for each return of the shape function. The operands of `op` are
+/// the dynamic sizes of the results as index values, in the order of results
+/// and dims; the callback may insert ops before `op` and replace its operands.
 using EmitSizes = function_ref<void(OpBuilder &, func::ReturnOp op)>;
 
-/// Turns `function`, which is on tensors, into one that computes no data: it
-/// checks at run time all sizes that ops require, by upstream's interface and
-/// for ops of the tensor dialect that lack it, and computes the sizes of the
-/// results. Error i becomes element i of `errors`.
+/// Turns `function`, which is on tensors, into a function that checks at run
+/// time the sizes and indices of all ops and computes the sizes of the results,
+/// but no data. The checks come from upstream's RuntimeVerifiableOpInterface
+/// and, for ops that do not implement it, from SizeChecks.h. Element i of
+/// `errors` describes error number i.
 ///
 /// Errors: a diagnostic and failure for
-///   * a call, which is to be inlined before;
+///   * a call, because calls must have been inlined;
 ///   * a reshape whose indices are not consecutive (docs/upstream.md, section
 ///     14), and a memref.reinterpret_cast of memory whose extent is not known;
 ///   * an indexing map with a divisor that is not a positive constant;

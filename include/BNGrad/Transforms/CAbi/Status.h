@@ -16,14 +16,16 @@
 
 namespace mlir::bngrad {
 
-/// Status of a compiled function after an invalid null pointer.
+/// The status that a compiled function returns if a pointer is null that must
+/// not be.
 inline constexpr int32_t kNullPointerStatus = -1;
 
-/// Status of a compiled function after host memory ran out. Results are
-/// incomplete, but all memory is freed.
+/// The status that a compiled function returns if host memory ran out. The
+/// results are then incomplete, but all memory has been freed.
 inline constexpr int32_t kOutOfMemoryStatus = -2;
 
-/// Statuses of checked entries, numbered as in BNGrad/Runtime/Runtime.h.
+/// The statuses that checked entries return, numbered as in
+/// BNGrad/Runtime/Runtime.h.
 enum class Status : int32_t {
   Success = BNGRAD_SUCCESS,
   BadParam = BNGRAD_BAD_PARAM,
@@ -35,13 +37,13 @@ enum class Status : int32_t {
   ProcessError = BNGRAD_PROCESS_ERROR
 };
 
-/// The attribute of functions whose last result is a status.
+/// Marks functions whose last result is a status.
 inline constexpr llvm::StringLiteral kStatusAttrName = "bngrad.returns_status";
 
-/// Adds an i32 as the last result of each function of `module` that may
-/// allocate memory, or calls one that may. It is 0;
-/// `--bngrad-lower-allocations` adds paths with another status. A function
-/// whose address is taken is unchanged.
+/// Adds a status, an i32, as the last result of each function of `module` that
+/// may allocate memory, directly or through a call. All paths return 0 until
+/// `--bngrad-lower-allocations` adds the paths on which memory runs out. A
+/// function whose address is taken is unchanged.
 ///
 /// Needs: functions on buffers.
 void addStatuses(ModuleOp module);

@@ -13,13 +13,13 @@
 
 namespace mlir::bngrad {
 
-/// The attribute of a function's argument that points to the `bngrad_threads_t`
-/// whose threads run its parallel loops; null means OpenMP's.
+/// Marks the argument of a function that points to a `bngrad_threads_t`, whose
+/// threads run the parallel loops. If the pointer is null, OpenMP's threads do.
 inline constexpr llvm::StringLiteral kThreadsAttrName = "bngrad.threads";
 
-/// Adds such an argument as the last one of each function of `module` that has
-/// parallel loops, or calls one that has. A function whose address is taken is
-/// unchanged.
+/// Adds a threads argument, as the last argument, to each function of `module`
+/// that contains parallel loops or calls such a function. A function whose
+/// address is taken is unchanged.
 ///
 /// Needs: functions on buffers.
 void addThreads(ModuleOp module);

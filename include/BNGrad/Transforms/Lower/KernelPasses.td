@@ -1,4 +1,4 @@
-//===- KernelPasses.td - kernels to PTX ------------------- -*- tablegen -*-===//
+//===- KernelPasses.td - passes that lower kernels to PTX -- -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -52,15 +52,17 @@ def BNGradAttachChipsPass
 
 def BNGradBoundRegistersPass
     : Pass<"bngrad-bound-registers", "::mlir::ModuleOp"> {
-  let summary = "Tell how many blocks of a kernel share a multiprocessor";
+  let summary = "Bound the registers of kernels by their resident blocks";
   let description = [{
     Needs: kernels that are launched, with the chips for which they are compiled.
-    Gives: for kernels with dynamic shared memory of a known size, the number of
-           blocks that share a multiprocessor, from their shared memory and
-           their number, if it leaves each thread 128 registers. `ptxas` then
-           bounds registers by this number instead of a guess that may cause
-           spills. For several chips it is the largest number, for several
-           launches the smallest. Kernels that have a number keep it.
+    Gives: kernels with `nvvm.minctasm`, the number of blocks that share a
+           multiprocessor. `ptxas` then bounds the registers per thread by this
+           number instead of a guess that may cause spills. The number is computed
+           from the size of the grid and from the shared memory of a block, which
+           must be known and partly dynamic. It is set only if it leaves each
+           thread 128 registers. With several chips, the largest number is taken;
+           with several launches, the smallest. Kernels that already have the
+           attribute keep it.
     Fails: never.
 
     Before:
@@ -108,12 +110,14 @@ def BNGradBoundRegistersPass
 
 def BNGradRequireClustersPass
     : Pass<"bngrad-require-clusters", "::mlir::ModuleOp"> {
-  let summary = "Tell the size of the clusters of a kernel";
+  let summary = "Declare the cluster size of kernels";
   let description = [{
     Needs: kernels that are launched.
-    Gives: kernels with the cluster size of all their launches, if it is known:
-           PTX then requires it, and code of `ptxas` does not test at run time
-           whether there is a cluster. Kernels that have a size keep it.
+    Gives: kernels with a known cluster size, if all their launches have the same
+           constant cluster size. PTX then requires this size at each launch, so
+           the code that `ptxas` generates need not test at run time whether the
+           kernel was launched with clusters. Kernels that already have a size
+           keep it.
     Fails: never.
 
     Before:
@@ -158,14 +162,14 @@ def BNGradRequireClustersPass
 
 def BNGradOverlapLaunchesPass
     : Pass<"bngrad-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Let kernels be launched before those ahead of them end";
+  let summary = "Let a kernel start before the preceding kernel has ended";
   let description = [{
     Needs: kernels, with the chips for which they are compiled.
-    Gives: kernels that wait for the kernel ahead of them before they access global
-           memory, so that it may still run when they are launched, and while
-           they set up shared memory. A symbol of the module tells the runtime
-           library to launch them this way. Nothing changes if a chip is older
-           than sm_90.
+    Gives: kernels that wait for the preceding kernel of their stream before they
+           access global memory. They can therefore be launched, and set up shared
+           memory, while that kernel still runs. A symbol of the module tells the
+           runtime library to launch them this way. Nothing changes if a chip is
+           older than sm_90.
     Fails: never.
 
     Before:
@@ -200,9 +204,9 @@ def BNGradLayOutSharedMemoryPass
   let summary = "Align shared memory, and make dynamic shared memory external";
   let description = [{
     Needs: kernels in the LLVM dialect.
-    Gives: shared memory aligned to 16 bytes, as vector accesses require, and
-           dynamic shared memory with external linkage. With internal linkage it
-           would be a static variable without a size.
+    Gives: shared memory that is aligned to 16 bytes, as vector accesses require,
+           and dynamic shared memory with external linkage. With internal linkage,
+           dynamic shared memory would be a static variable of size 0.
     Fails: never.
 
     Before:
@@ -226,13 +230,14 @@ def BNGradLayOutSharedMemoryPass
 
 def BNGradLowerStreamingStoresPass
     : Pass<"bngrad-lower-streaming-stores", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Let the cache evict the lines of nontemporal stores first";
+  let summary = "Lower nontemporal stores to PTX stores with evict-first policy";
   let description = [{
     Needs: kernels in the LLVM dialect, before NVVM is lowered.
-    Gives: nontemporal stores of vectors of whole words with the cache operator
-           `.cs` of PTX, which LLVM does not emit, if the address is known to be
-           in global memory: by its type, or because it is derived from an
-           argument of the kernel. Other vectors are stored as usual.
+    Gives: nontemporal stores of vectors become inline PTX with the cache operator
+           `.cs`, which LLVM does not emit. The vectors must consist of whole
+           words, and the address must be known to be in global memory, either
+           from its type or because it is derived from an argument of the kernel.
+           Other stores are unchanged.
     Fails: never.
 
     Before:
@@ -273,10 +278,10 @@ def BNGradLowerKernelMathPass
   let description = [{
     Needs: kernels.
     Gives: square roots, and other functions for which PTX has correctly rounded
-           instructions, become intrinsics of LLVM. Upstream's conversion calls
-           functions of libdevice, which round differently and need a toolkit;
-           it converts all other functions. Vectors of bf16 are widened to f32 in
-           pairs, with one instruction for each element.
+           instructions, become LLVM intrinsics. Upstream's conversion would call
+           libdevice, whose functions round differently and require the CUDA
+           toolkit; all other functions are left to that conversion. Vectors of
+           bf16 are widened to f32 in pairs, with one instruction per element.
     Fails: if a function needs libdevice and libdevice is not found.
 
     Before:

@@ -1,4 +1,4 @@
-//===- Passes.h - loops and kernels to LLVM ------------------- -*- C++ -*-===//
+//===- Passes.h - lowering of loops and kernels to LLVM ------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,10 +25,10 @@ namespace mlir::bngrad {
 #define GEN_PASS_REGISTRATION
 #include "BNGrad/Transforms/Lower/Passes.h.inc"
 
-/// Forms of a kernel that can be embedded.
+/// The formats in which kernels can be embedded in a module.
 enum class CudaFormat { Isa, Bin, Fatbin };
 
-/// How kernels are compiled; see the fields of CudaPipelineOptions.
+/// How kernels are compiled. CudaPipelineOptions describes the fields.
 struct KernelOptions {
   std::string chip = "sm_90";
   std::string features;
@@ -36,7 +36,8 @@ struct KernelOptions {
   CudaFormat format = CudaFormat::Isa;
 };
 
-/// Adds the passes of the stage `lower`, for pass managers on a module.
+/// Adds the passes of the stage `lower`. `pm` must be a pass manager on a
+/// module.
 void addCpuLowerPasses(OpPassManager &pm, const Target &target = {});
 void addCudaLowerPasses(OpPassManager &pm, const KernelOptions &options);
 

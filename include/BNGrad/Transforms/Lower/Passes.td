@@ -1,4 +1,4 @@
-//===- Passes.td - loops to LLVM ------------------------- -*- tablegen -*-===//
+//===- Passes.td - passes that lower loops to LLVM ------- -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,16 +18,16 @@ def BNGradMergeAllocationsPass
   let summary = "Merge allocations of device memory";
   let description = [{
     Needs: functions on buffers, after `bngrad-apply-schedule`.
-    Gives: the `gpu.alloc` ops of a block that depend on one token, that of a
-           stream, and precede the first free there, are one allocation: its
-           size is the sum of theirs, each a multiple of 256 bytes, and they are
-           views of it. It is freed where the last of them was. Buffers that
-           nothing uses go. If the host waits after an `scf.if`, buffers that
-           one branch alone uses are allocated and freed there, and both branches
-           wait.
-           An allocation stays if the host shares its memory, if it depends on no
-           token or on several, if it is freed in another block or stream, or if
-           its size depends on memory.
+    Gives: a block's `gpu.alloc` ops that depend on the token of the same stream,
+           and precede the first free in that stream, are merged. They become
+           views of one allocation, whose size is the sum of their sizes, each
+           rounded up to a multiple of 256 bytes. It is freed where the last of
+           the buffers was freed. Unused buffers are removed. If the host waits
+           after an `scf.if`, a buffer that only one branch uses is allocated and
+           freed in that branch, and both branches wait instead.
+           An allocation is kept if the host shares its memory, if it does not
+           depend on exactly one token, if it is freed in another block or stream,
+           or if its size depends on memory.
     Fails: never.
 
     Before:
@@ -74,10 +74,10 @@ def BNGradLowerElementCastPass : Pass<"bngrad-lower-element-cast"> {
   let summary = "Lower bngrad.element_cast";
   let description = [{
     Needs: buffers, right before they are lowered to LLVM.
-    Gives: each `bngrad.element_cast` is an `unrealized_conversion_cast`, which
-           the conversion to LLVM removes: memrefs of both element types are one
-           LLVM type. A `memref.reinterpret_cast` gives it its size if that is
-           another.
+    Gives: each `bngrad.element_cast` becomes an `unrealized_conversion_cast`. The
+           conversion to LLVM removes that cast, because memrefs that differ only
+           in the element type have the same LLVM type. If the number of elements
+           changes, a `memref.reinterpret_cast` follows.
     Fails: never.
 
     Before:
@@ -108,12 +108,16 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
   let summary = "Expand math that upstream cannot lower";
   let description = [{
     Needs: `math` ops on scalars or vectors, on a CPU or in kernels.
-    Gives: `math.isinf`, `math.isnan`, `math.isfinite` and `math.isnormal` as
-           comparisons, for every float type, without a library and without
-           fast-math flags; `math.ipowi` as a loop of
-           multiplications, with 0 for a negative power of 0; `math.fpowi` of a
-           vector element by element; `math.fma` on bf16 in f32; `math.clampf` as
-           upstream expands it.
+    Gives: the following expansions:
+
+      * `math.isinf`, `math.isnan`, `math.isfinite` and `math.isnormal` become
+        comparisons without fast-math flags, which work for every float type with
+        infinities and need no library;
+      * `math.ipowi` becomes a loop of multiplications, in which a negative power
+        of 0 is 0;
+      * `math.fpowi` on a vector is computed element by element;
+      * `math.fma` on bf16 is computed in f32;
+      * `math.clampf` is expanded by upstream's pattern.
     Fails: never.
 
     Before:
@@ -143,35 +147,40 @@ def BNGradExpandMathPass : Pass<"bngrad-expand-math"> {
 }
 
 def BNGradExpandTruncFPass : Pass<"bngrad-expand-truncf"> {
-  let summary = "Round once, subnormals included, in the mode of the op";
+  let summary = "Make arith.truncf round only once, and in the mode of the op";
   let description = [{
     Needs: `arith.truncf` and `arith.extf` on scalars or vectors.
-    Gives: truncation of f32 to bf16 in integer arithmetic (the conversion
-           instruction of AVX-512 flushes subnormals), and of f64 to f16 or bf16
-           through an f32 that is rounded to odd (a plain f32 would round
-           twice). Pairs of vectors that `vector.interleave` joins are rounded
-           together. No target obeys the other rounding modes: they become
-           the nearest number and a choice between it and a neighbour. With
-           `bf16-conversion`, vectors use the instruction unless one of their
-           elements is subnormal or 0. With
-           `kernel-bf16-conversion`, truncation of f32 to bf16 in `gpu.launch`
-           stays as it is. With `f16-conversion=false`, conversions between f16
-           and f32 outside of `gpu.launch` are integer arithmetic, too. Vectors of
-           bf16 outside of it are extended and selected as integers, as x86
-           without AVX-NE-CONVERT would compare and select them one by one.
+    Gives: conversions that round only once, also to subnormal results, and in the
+           rounding mode of the op:
+
+      * f32 is truncated to bf16 in integer arithmetic, because the conversion
+        instruction of AVX-512 flushes subnormals. With `bf16-conversion`, vectors
+        use the instruction unless an element is subnormal or 0. With
+        `kernel-bf16-conversion`, these truncations are unchanged in `gpu.launch`.
+      * If `vector.interleave` joins two vectors that are truncated to bf16, both
+        are rounded together.
+      * f64 is truncated to f16 or bf16 through an f32 that is rounded to odd.
+        Rounding to the nearest f32 first would round twice.
+      * Rounding modes other than to nearest even, which LLVM's targets ignore, are
+        computed by a selection between the nearest number and a neighbour of it.
+      * With `f16-conversion=false`, conversions between f16 and f32 outside of
+        `gpu.launch` become integer arithmetic.
+      * Vectors of bf16 outside of `gpu.launch` are extended and selected as
+        integers, because x86 without AVX-NE-CONVERT would compare and select
+        their elements one by one.
     Fails: if the indices of a reshape of tensors are not consecutive (error at the
            reshape).
   }];
   let options = [
     Option<"bf16Conversion", "bf16-conversion", "bool", /*default=*/"false",
-           "An instruction converts vectors of f32 to bf16 and flushes "
-           "subnormals">,
+           "The CPU has an instruction that converts vectors of f32 to bf16, and "
+           "flushes subnormals">,
     Option<"kernelBF16Conversion", "kernel-bf16-conversion", "bool",
            /*default=*/"false",
-           "An instruction of the GPU converts f32 to bf16, subnormals "
-           "included">,
+           "The GPU has an instruction that converts f32 to bf16, including "
+           "subnormals">,
     Option<"f16Conversion", "f16-conversion", "bool", /*default=*/"true",
-           "Instructions convert vectors of f32 to f16 and back">,
+           "The CPU has instructions that convert vectors of f32 to f16 and back">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",
@@ -183,13 +192,14 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
   let summary = "Divide parallel loops among threads";
   let description = [{
     Needs: `scf.parallel`.
-    Gives: a `bngrad.parallel` for each `scf.parallel` without results that is
-           in no other one. In each phase, a thread runs a contiguous share of
-           the iterations of one loop; those of several dims are counted
-           together. Adjacent loops without memory accesses between them are
-           phases of one op. Threads are woken only if there is more than one
-           iteration.
-    Fails: never; loops with results, whose order of sums is fixed, stay.
+    Gives: each outermost `scf.parallel` without results becomes a phase of a
+           `bngrad.parallel`. In a phase, each thread runs a contiguous share of
+           the loop's iterations; a loop over several dims is collapsed first.
+           Adjacent loops without memory accesses between them become phases of
+           one op. Threads are woken only if a loop has more than one iteration.
+           Loops with results are unchanged, because the order of their sums is
+           fixed.
+    Fails: never.
 
     Before:
 
@@ -237,17 +247,18 @@ def BNGradShareLoopsPass : Pass<"bngrad-share-loops", "::mlir::ModuleOp"> {
 
 def BNGradOutlineParallelPass
     : Pass<"bngrad-outline-parallel", "::mlir::ModuleOp"> {
-  let summary = "Make functions of the phases of parallel ops";
+  let summary = "Outline the phases of bngrad.parallel";
   let description = [{
     Needs: the LLVM dialect, and `bngrad.parallel`.
     Gives: a function `void(void *captures, int32_t thread, int32_t threads)` for
-           each phase, and a call that runs them: on the `bngrad_threads_t` that
-           the function's argument with the attribute `bngrad.threads` points
-           to, or, if it is null or missing, on OpenMP's threads. OpenMP is that
-           of the process, or else libomp.so.5 or libgomp.so.1, loaded by the
-           first such call; the environment variable BNGRAD_OPENMP names another
-           library, or none if it is empty. Without OpenMP, the calling thread
-           runs them.
+           each phase, and a call that runs all phases of an op. They run on the
+           `bngrad_threads_t` that the function's argument with the attribute
+           `bngrad.threads` points to, or on OpenMP's threads if that pointer is
+           null or there is no such argument. The OpenMP library is the one that
+           the process has loaded; otherwise the first such call loads libomp.so.5
+           or libgomp.so.1. The environment variable BNGRAD_OPENMP can name another
+           library, or disable OpenMP if it is empty. Without OpenMP, the calling
+           thread runs the phases.
     Fails: if the module has other symbols named getenv, dlopen or dlsym.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
@@ -255,18 +266,19 @@ def BNGradOutlineParallelPass
 
 def BNGradLowerAllocationsPass
     : Pass<"bngrad-lower-allocations", "::mlir::ModuleOp"> {
-  let summary = "Lower allocations, with a return when memory runs out";
+  let summary = "Lower allocations to malloc, and return if memory runs out";
   let description = [{
     Needs: functions on buffers, with `cf` control flow and `bngrad.parallel`.
-    Gives: each `memref.alloc` of the host calls malloc, with the node of a list
-           before the data. If malloc returns null, or the size exceeds an i64,
-           the function frees the buffers of its list and returns the status -2
-           (`bngrad-return-status`); a function without a status calls abort.
-           After a call that returned such a status, the caller does the same.
-           In a phase of `bngrad.parallel`, the thread ends it, and the function
-           returns after the op; each thread has its own list.
-    Fails: if memory is allocated in any other region, or the module has other
-           symbols named malloc, free or abort.
+    Gives: each `memref.alloc` of host memory calls malloc. The allocated memory
+           starts with the node of a list, followed by the data. If malloc returns
+           null, or the size overflows an i64, the function frees the buffers in
+           its list and returns the status -2 (`bngrad-return-status`); a function
+           without a status calls abort. A caller of a function that fails in this
+           way does the same. In a phase of `bngrad.parallel`, each thread has its
+           own list; a thread that runs out of memory leaves the phase, and the
+           function returns after the op.
+    Fails: if memory is allocated in a region of any other op, or if the module has
+           other symbols named malloc, free or abort.
 
     Before:
 
@@ -312,15 +324,16 @@ def BNGradLowerAllocationsPass
 
 def BNGradConvertToLLVMPass
     : Pass<"bngrad-convert-to-llvm", "::mlir::ModuleOp"> {
-  let summary = "Convert upstream's dialects to llvm";
+  let summary = "Convert upstream's dialects to the LLVM dialect";
   let description = [{
     Needs: branches instead of structured control flow.
-    Gives: arith, cf, complex, func, index, math, memref, ub and vector converted by
-           upstream's patterns, as by its pass for each dialect. Math functions
-           without an intrinsic of LLVM become calls of the C library.
+    Gives: ops of arith, cf, complex, func, index, math, memref, ub and vector are
+           converted by upstream's patterns, with the same result as upstream's
+           pass for each dialect. Math functions without an LLVM intrinsic become
+           calls of the C library. Ops that no pattern converts are kept.
     Fails: if an op of cf, complex, index or ub cannot be converted, or if the
-           module has a function `malloc`, `free` or `memrefCopy` of another type
-           than a memref op calls. Other ops that no pattern converts stay.
+           module has a function `malloc`, `free` or `memrefCopy` whose type
+           differs from the function that a memref op calls.
 
     Before:
 
@@ -331,7 +344,7 @@ def BNGradConvertToLLVMPass
     }
     ```
 
-    After, without what a descriptor has beside the pointer:
+    After, with the descriptor abridged to its pointer:
 
     ```mlir
     llvm.func @f(%pointer: !llvm.ptr, %index: i64) -> f32 {
@@ -348,19 +361,18 @@ def BNGradDefineValuesPass : Pass<"bngrad-define-values"> {
   let summary = "Define the values that LLVM leaves undefined";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: values by which the checks of a program's sizes and indices, and the
-           program itself, agree:
+    Gives: a program without undefined values, so that it agrees with the checks of
+           its sizes and indices:
 
-      * integer ops without the flags `nsw`, `nuw`, `exact`, `disjoint` and `nneg`,
-        float ops without `nnan` and `ninf`, and `llvm.getelementptr` without `nuw`.
-        Upstream sets `nsw` where it lowers affine expressions, and `nuw` on the
+      * integer ops have no flags `nsw`, `nuw`, `exact`, `disjoint` and `nneg`, float
+        ops have no `nnan` and `ninf`, and `llvm.getelementptr` has no `nuw`.
+        Upstream sets `nsw` when it lowers affine expressions, and `nuw` on the
         product of an index and a stride (docs/upstream.md, section 21);
-      * no `llvm.intr.assume`, and intrinsics of bits without `is_zero_poison` and
+      * there is no `llvm.intr.assume`, and no bit intrinsic has `is_zero_poison` or
         `is_int_min_poison`;
-      * shifts by as many bits as there are, or more, leave none of the value, or its
-        sign alone;
+      * a shift by at least the bit width gives 0, or for `llvm.ashr` all sign bits;
       * a loaded i1 is true unless its byte is 0;
-      * a number or a vector that is poison or undefined is 0.
+      * a poison or undefined number or vector is 0.
     Fails: never.
 
     Before:
@@ -394,10 +406,10 @@ def BNGradGuardDivisionsPass : Pass<"bngrad-guard-divisions"> {
   let summary = "Define integer divisions that CPUs trap on";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: divisions of integers by values that are not constant as StableHLO
-           defines them, outside of kernels. x / 0 has all bits set, and the
-           remainder is x; the least integer / -1 is that integer, and the
-           remainder is 0.
+    Gives: integer divisions, outside of kernels, that are defined for every divisor
+           as in StableHLO. x / 0 has all bits set, with remainder x. The least
+           integer divided by -1 is itself, with remainder 0. Divisions by a
+           constant that is neither 0 nor -1 are unchanged.
     Fails: never.
 
     Before:
@@ -430,9 +442,9 @@ def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
   let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: the attribute `llvm.loop_annotation` of a branch becomes its inherent
-           `loop_annotation`. Upstream's conversions of `scf.for` leave it on the
-           back edge of the loop as a discardable attribute.
+    Gives: branches with the discardable attribute `llvm.loop_annotation`, which
+           upstream's conversions of `scf.for` leave on the back edge of the loop,
+           get it as their inherent attribute `loop_annotation` instead.
     Fails: never.
 
     Before:

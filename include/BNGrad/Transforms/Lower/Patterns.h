@@ -1,4 +1,4 @@
-//===- Patterns.h - lowering, for other passes ---------------- -*- C++ -*-===//
+//===- Patterns.h - lowering patterns for other passes -------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,20 +17,22 @@ class RewritePatternSet;
 
 namespace mlir::bngrad {
 
-/// Instructions that convert between f32 and narrower types.
+/// The available instructions that convert between f32 and narrower types.
 struct FloatInstructions {
-  /// f32 to bf16, as in Target::bf16Conversion: it flushes subnormals.
+  /// Converts f32 to bf16 on the CPU, and flushes subnormals
+  /// (Target::bf16Conversion).
   bool bf16 = false;
-  /// f32 to bf16 in `gpu.launch`: it rounds like `arith.truncf`. sm_80 and
-  /// newer.
+  /// Converts f32 to bf16 in `gpu.launch`, and rounds like `arith.truncf`.
+  /// Chips from sm_80 on have it.
   bool kernelBF16 = false;
-  /// f32 to f16 and back, as in Target::f16Conversion.
+  /// Converts f32 to f16 and back (Target::f16Conversion).
   bool f16 = true;
 };
 
-/// Adds the patterns of `--bngrad-expand-truncf`: `arith.truncf` to f16, bf16
-/// and f32 then rounds once, in the mode of the op, also to subnormals. Without
-/// instructions for f16, adds patterns for `arith.extf` of f16 as well.
+/// Adds the patterns of `--bngrad-expand-truncf`, which make `arith.truncf` to
+/// f16, bf16 and f32 round only once, also to subnormal results, and in the
+/// mode of the op. If there are no instructions for f16, adds patterns for
+/// `arith.extf` from f16 as well.
 void populateExpandTruncFPatterns(RewritePatternSet &patterns,
                                   const FloatInstructions &instructions = {});
 

@@ -15,9 +15,9 @@ class DialectRegistry;
 
 namespace mlir::bngrad {
 
-/// Adds the translation of `#bngrad.select_by_device` to LLVM IR: every object
-/// of a gpu.binary is embedded, and bngradCudaModuleLoad
-/// (BNGrad/Runtime/Cuda.h) selects the one for the device.
+/// Adds the translation of `#bngrad.select_by_device` to LLVM IR. It embeds
+/// every object of a gpu.binary, and bngradCudaModuleLoad
+/// (BNGrad/Runtime/Cuda.h) selects the object for the device at run time.
 void registerSelectByDeviceTranslation(DialectRegistry &registry);
 
 } // namespace mlir::bngrad

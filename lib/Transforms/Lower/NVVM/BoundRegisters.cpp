@@ -22,14 +22,15 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Registers of a multiprocessor, of 32 bits: the same on all chips. Source:
-/// the tables of compute capabilities in the CUDA C++ programming guide.
+/// The number of 32-bit registers of a multiprocessor, which is the same on all
+/// chips. Source: the tables of compute capabilities in the CUDA C++
+/// programming guide.
 static constexpr int64_t kRegisters = 64 << 10;
-/// Registers of a thread that no kernel needs more of. A bound below it could
-/// cost spills.
+/// No kernel needs more registers per thread than this. A smaller bound could
+/// cause spills.
 static constexpr int64_t kEnoughRegisters = 128;
 
-/// The chips of `module`, of those that are known.
+/// The known chips among the targets of `module`.
 static SmallVector<const CudaChip *> getChips(gpu::GPUModuleOp module) {
   SmallVector<const CudaChip *> chips;
   if (ArrayAttr targets = module.getTargetsAttr())
@@ -39,8 +40,8 @@ static SmallVector<const CudaChip *> getChips(gpu::GPUModuleOp module) {
   return chips;
 }
 
-/// Static shared memory of `kernel`, in bytes; nothing if it is not known, or
-/// more than any chip has.
+/// The static shared memory of `kernel` in bytes, or nothing if it is unknown
+/// or more than any chip has.
 static std::optional<int64_t> countStaticBytes(gpu::GPUFuncOp kernel) {
   int64_t bytes = 0;
   for (Value buffer : kernel.getWorkgroupAttributions()) {
@@ -57,7 +58,7 @@ static std::optional<int64_t> countStaticBytes(gpu::GPUFuncOp kernel) {
   return bytes;
 }
 
-/// x * y * z; nothing if one is not known, or not positive.
+/// Returns x * y * z, or nothing unless all of them are positive constants.
 static std::optional<int64_t> multiply(gpu::KernelDim3 extents) {
   int64_t product = 1;
   for (Value extent : {extents.x, extents.y, extents.z}) {
@@ -68,8 +69,9 @@ static std::optional<int64_t> multiply(gpu::KernelDim3 extents) {
   return product;
 }
 
-/// The blocks of `launch` that share a multiprocessor of `chip`, at most, by
-/// their shared memory, `bytes`, and their number.
+/// The maximum number of blocks of `launch` that share a multiprocessor of
+/// `chip`. It is limited by the shared memory of a block, `bytes`, and by the
+/// size of the grid.
 static int64_t countResident(gpu::LaunchFuncOp launch, int64_t bytes,
                              const CudaChip &chip) {
   int64_t resident = (chip.sharedBytes + CudaChip::kDriverSharedBytes) / bytes;
@@ -80,7 +82,8 @@ static int64_t countResident(gpu::LaunchFuncOp launch, int64_t bytes,
   return std::max<int64_t>(resident, 1);
 }
 
-/// The bound of `kernel` in `launch`; nothing if there is none.
+/// The number of blocks of `kernel` in `launch` that share a multiprocessor, or
+/// nothing if registers are not to be bounded.
 static std::optional<int64_t> getBound(gpu::LaunchFuncOp launch,
                                        gpu::GPUFuncOp kernel) {
   Value dynamicSize = launch.getDynamicSharedMemorySize();
@@ -108,7 +111,8 @@ struct BNGradBoundRegistersPass
     : bngrad::impl::BNGradBoundRegistersPassBase<BNGradBoundRegistersPass> {
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    // By kernel, of all its launches: 0 if one has no bound.
+    // The smallest bound over all launches of each kernel; 0 if a launch has
+    // none.
     llvm::MapVector<gpu::GPUFuncOp, int64_t> bounds;
     getOperation().walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(

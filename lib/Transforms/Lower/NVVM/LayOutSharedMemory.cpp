@@ -20,7 +20,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Whole vectors: LLVM reads three elements as four where the alignment allows.
+/// Pads an array to whole vectors, because LLVM may load three elements as a
+/// vector of four if the alignment allows it.
 static void padToVectors(LLVM::GlobalOp global, LLVM::LLVMArrayType type) {
   Type element = type.getElementType();
   if (!element.isIntOrFloat() || global.getValueAttr() ||
@@ -42,7 +43,8 @@ struct BNGradLayOutSharedMemoryPass
       if (global.getAddrSpace() !=
           static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared))
         return;
-      // Of the longest access, which upstream takes a vector's alignment to be.
+      // Align to the longest access: upstream assumes that vectors are
+      // naturally aligned.
       global.setAlignment(
           std::max<uint64_t>(global.getAlignment().value_or(1), 16));
       auto type = dyn_cast<LLVM::LLVMArrayType>(global.getType());

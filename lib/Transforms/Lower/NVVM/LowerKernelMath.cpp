@@ -29,19 +29,20 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// True if the intrinsics take elements of `type`.
+/// Whether LLVM's intrinsics accept elements of `type`.
 static bool isKnown(Type type) {
   type = getElementTypeOrSelf(type);
   return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
 }
 
-/// A call of the intrinsic `name`. The ops that upstream has for these are no
-/// longer legal in kernels.
+/// Creates a call of the intrinsic `name`. Upstream's intrinsic ops cannot be
+/// used, because its conversion makes them illegal in kernels.
 static Value createIntrinsic(OpBuilder &b, Operation *op, StringRef name) {
   Location loc = op->getLoc();
   Type type = op->getResult(0).getType(), computed = type;
   SmallVector<Value> operands(op->getOperands());
-  // As LLVM does it for CPUs and for chips before sm_80: the same bits on all.
+  // Compute bf16 in f32, as LLVM does for CPUs and for chips before sm_80, so
+  // that results are the same on all targets.
   if (getElementTypeOrSelf(type).isBF16()) {
     computed = b.getF32Type();
     if (auto vector = dyn_cast<VectorType>(type))
@@ -57,7 +58,8 @@ static Value createIntrinsic(OpBuilder &b, Operation *op, StringRef name) {
   return result;
 }
 
-/// The intrinsic that PTX has an instruction for, or nothing.
+/// The intrinsic for `op` that PTX implements by an instruction, or an empty
+/// string.
 static StringRef getIntrinsic(Operation *op) {
   return llvm::TypeSwitch<Operation *, StringRef>(op)
       .Case<math::SqrtOp, math::RsqrtOp>([](auto) { return "llvm.sqrt"; })
@@ -74,12 +76,12 @@ static StringRef getIntrinsic(Operation *op) {
 static void lower(Operation *op) {
   StringRef name = getIntrinsic(op);
   if (name.empty() || !isKnown(op->getResult(0).getType())) {
-    LDBG() << "left to libdevice: no intrinsic of LLVM: " << *op;
+    LDBG() << "left to libdevice, because LLVM has no intrinsic: " << *op;
     return;
   }
   OpBuilder b(op);
   Value value = createIntrinsic(b, op, name);
-  // PTX has the reciprocal of a square root as an approximation alone.
+  // PTX only has an approximate reciprocal square root, so divide instead.
   if (isa<math::RsqrtOp>(op)) {
     auto type = op->getResult(0).getType();
     TypedAttr one = b.getFloatAttr(getElementTypeOrSelf(type), 1.0);
@@ -92,9 +94,9 @@ static void lower(Operation *op) {
   op->erase();
 }
 
-/// Widens an even number of bf16 as words of two: the lower element is shifted,
-/// the upper one masked. LLVM extracts each element, which takes three
-/// instructions for two.
+/// Widens a vector with an even number of bf16 in words of two elements: the
+/// lower element is shifted, and the upper one is masked. LLVM would first
+/// extract each element, and need three instructions for two elements.
 static void widenInPairs(arith::ExtFOp op) {
   auto type = dyn_cast<VectorType>(op.getIn().getType());
   if (!type || type.getRank() != 1 || type.isScalable() ||
@@ -125,7 +127,7 @@ struct BNGradLowerKernelMathPass
       if (isa<math::MathDialect>(op->getDialect()))
         lower(op);
     });
-    // Of the functions above, too.
+    // Include the conversions that the lowering above has created.
     getOperation().walk(widenInPairs);
 
     SmallString<128> libdevice(NVVM::getCUDAToolkitPath());
@@ -136,7 +138,7 @@ struct BNGradLowerKernelMathPass
       if (!isa<math::MathDialect>(op->getDialect()))
         return WalkResult::advance();
       op->emitOpError() << "expected libdevice of the CUDA toolkit at '"
-                        << libdevice << "', which a kernel with it needs";
+                        << libdevice << "', which kernels need for this op";
       return WalkResult::interrupt();
     });
     if (walk.wasInterrupted())

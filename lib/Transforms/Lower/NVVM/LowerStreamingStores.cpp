@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // LLVM ignores `nontemporal` in kernels. PTX has a cache operator for such
-// stores, `.cs`: their lines are the first that the second-level cache evicts.
+// stores, `.cs`, which makes the second-level cache evict their lines first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The longest access of PTX, in bytes.
+/// The size of the longest access in PTX, in bytes.
 static constexpr int64_t kMostBytes = 16;
 
-/// The bytes of a vector that `store` stores as whole words of 4 bytes, aligned
-/// as its accesses must be; 0: something else.
+/// The size in bytes of the vector that `store` stores, or 0 unless it consists
+/// of whole words of 4 bytes and is aligned for PTX's vector stores.
 static int64_t countBytes(LLVM::StoreOp store) {
   auto type = dyn_cast<VectorType>(store.getValue().getType());
   if (!type || type.isScalable() || !type.getElementType().isIntOrFloat())
@@ -41,7 +41,7 @@ static int64_t countBytes(LLVM::StoreOp store) {
   return isWhole && alignment >= std::min(bytes, kMostBytes) ? bytes : 0;
 }
 
-/// The value that `extract` finds in a descriptor; null if it is not known.
+/// The value that was inserted where `extract` reads, or null if unknown.
 static Value findInserted(LLVM::ExtractValueOp extract) {
   ArrayRef<int64_t> wanted = extract.getPosition();
   Value container = extract.getContainer();
@@ -51,15 +51,15 @@ static Value findInserted(LLVM::ExtractValueOp extract) {
       return insert.getValue();
     size_t common = std::min(inserted.size(), wanted.size());
     if (inserted.take_front(common) == wanted.take_front(common))
-      return {}; // a part of the value, or more than it
+      return {}; // inserts only a part of the value, or more than it
     container = insert.getContainer();
   }
   return {};
 }
 
-/// Whether `address` is known to be in global memory: by its type, or because
-/// it is derived from an argument of a kernel. Others may be in memory of the
-/// thread.
+/// Whether `address` is known to be in global memory, either from its type or
+/// because it is derived from an argument of a kernel. Any other generic
+/// address may be in local or shared memory.
 static bool isGlobal(Value address) {
   for (;;) {
     auto type = cast<LLVM::LLVMPointerType>(address.getType());
@@ -93,7 +93,7 @@ static bool isGlobal(Value address) {
   }
 }
 
-/// Stores `words` of 32 bits, 1, 2 or 4, at `address`.
+/// Stores one, two or four 32-bit `words` at `address`.
 static void storeWords(OpBuilder &b, Location loc, Value address,
                        ValueRange words) {
   SmallVector<Value> operands = {address};

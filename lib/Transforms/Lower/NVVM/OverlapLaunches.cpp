@@ -24,8 +24,8 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Whether all chips of `module` can launch a kernel before the one ahead of it
-/// ends.
+/// Whether all chips of `module` can launch a kernel before the preceding
+/// kernel has ended.
 static bool canOverlap(gpu::GPUModuleOp module) {
   ArrayAttr targets = module.getTargetsAttr();
   return targets && llvm::all_of(targets, [](Attribute target) {
@@ -36,7 +36,7 @@ static bool canOverlap(gpu::GPUModuleOp module) {
          });
 }
 
-/// Whether `value` is memory of a block or of a thread.
+/// Whether `value` is shared or private memory.
 static bool isOnChip(Value value) {
   auto type = value ? dyn_cast<MemRefType>(value.getType()) : MemRefType();
   auto space =
@@ -45,8 +45,8 @@ static bool isOnChip(Value value) {
   return space && space.getValue() != gpu::AddressSpace::Global;
 }
 
-/// Whether `op` may access global memory, which the kernel ahead may still
-/// write or read.
+/// Whether `op` may access global memory, which the preceding kernel may still
+/// read or write.
 static bool mayAccessGlobal(Operation &op) {
   if (isa<gpu::BarrierOp, nvgpu::MBarrierCreateOp, nvgpu::MBarrierGetOp,
           nvgpu::MBarrierInitOp, nvgpu::MBarrierArriveExpectTxOp,
@@ -68,10 +68,11 @@ static bool mayAccessGlobal(Operation &op) {
          });
 }
 
-/// All threads of `kernel` wait before they access global memory, and before
-/// they let the next kernel start.
+/// Makes all threads of `kernel` wait for the preceding kernel before they
+/// access global memory, and before they let the next kernel start.
 static void waitForKernelAhead(OpBuilder &b, gpu::GPUFuncOp kernel) {
-  // The first block dominates the others, and is in no loop.
+  // The wait is in the entry block, which dominates all others and is in no
+  // loop.
   Block &first = kernel.getBody().front();
   auto access = llvm::find_if(first, [](Operation &op) {
     return op.hasTrait<OpTrait::IsTerminator>() || mayAccessGlobal(op);

@@ -22,8 +22,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The size of the clusters of `launch`; null if it has none, or one that is
-/// not known.
+/// The constant cluster size of `launch`, or null if it has none.
 static DenseI32ArrayAttr getClusterSize(gpu::LaunchFuncOp launch) {
   if (!launch.hasClusterSize())
     return {};
@@ -43,7 +42,7 @@ struct BNGradRequireClustersPass
     : bngrad::impl::BNGradRequireClustersPassBase<BNGradRequireClustersPass> {
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    // By kernel, of all its launches: null if they differ.
+    // The cluster size of each kernel, or null if its launches differ.
     llvm::MapVector<gpu::GPUFuncOp, DenseI32ArrayAttr> sizes;
     getOperation().walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(

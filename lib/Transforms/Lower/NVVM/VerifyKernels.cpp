@@ -25,8 +25,9 @@ namespace mlir::bngrad {
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// Size of the parameters of `kernel`, in bytes. PTX aligns a scalar to its
-/// size, unlike a module without a data layout, for i64.
+/// The size of the parameters of `kernel` in bytes. PTX aligns each scalar to
+/// its size; the data layout of the module may not, as its default aligns i64
+/// to 4 bytes.
 static uint64_t countParameterBytes(LLVM::LLVMFuncOp kernel) {
   DataLayout layout = DataLayout::closest(kernel);
   uint64_t bytes = 0;
@@ -53,7 +54,7 @@ struct BNGradVerifyKernelsPass
         uint64_t most = getMostParameterBytes(target.getFeatures());
         if (bytes <= most)
           continue;
-        // Without the op, which is long where its parameters are.
+        // Do not print the op, which is long if it has this many parameters.
         emitError(kernel.getLoc())
             << "expected parameters of kernel @" << module.getName() << "::@"
             << kernel.getSymName() << " to take at most " << most
