@@ -313,8 +313,15 @@ protected:
   Value toDouble(OpBuilder &b, Value number) const;
   /// 1/count in f64; 1 if there are no elements.
   Value getReciprocal(OpBuilder &b, Value count) const;
-  Moments zeroMoments(OpBuilder &b,
-                      std::optional<int64_t> momentLanes = {}) const;
+  /// The moments of no elements: scalars, or vectors of `momentLanes`.
+  CountedMoments noMoments(OpBuilder &b,
+                           std::optional<int64_t> momentLanes = {}) const;
+  using MomentsBody =
+      function_ref<CountedMoments(OpBuilder &, Value, const CountedMoments &)>;
+  /// A loop that carries moments, `first` ones before it.
+  CountedMoments emitMomentLoop(OpBuilder &b, Interval range, Value step,
+                                const CountedMoments &first,
+                                MomentsBody body) const;
   /// The mean of a block from the sum about `first`, rounded; `first` itself if
   /// it is not finite.
   Value getBlockCenter(OpBuilder &b, Value first, Value sum,

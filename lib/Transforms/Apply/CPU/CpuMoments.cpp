@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -76,13 +77,30 @@ Value CpuLoops::getReciprocal(OpBuilder &b, Value count) const {
   return arith::DivFOp::create(b, loc, one, divisor);
 }
 
-Moments CpuLoops::zeroMoments(OpBuilder &b,
-                              std::optional<int64_t> momentLanes) const {
+CountedMoments CpuLoops::noMoments(OpBuilder &b,
+                                   std::optional<int64_t> momentLanes) const {
   Type type = b.getF64Type();
+  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   if (momentLanes)
     type = VectorType::get({*momentLanes}, type);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return {zero, zero};
+  return {{zero, zero}, none};
+}
+
+CountedMoments CpuLoops::emitMomentLoop(OpBuilder &b, Interval range,
+                                        Value step, const CountedMoments &first,
+                                        MomentsBody body) const {
+  auto flatten = [](const CountedMoments &all) -> SmallVector<Value> {
+    return {all.moments.sum, all.moments.squares, all.count};
+  };
+  auto unflatten = [](ValueRange all) -> CountedMoments {
+    return {{all[0], all[1]}, all[2]};
+  };
+  return unflatten(
+      emitSumLoop(b, range, step, flatten(first),
+                  [&](OpBuilder &nested, Value iv, ValueRange carried) {
+                    return flatten(body(nested, iv, unflatten(carried)));
+                  }));
 }
 
 Value CpuLoops::getBlockCenter(OpBuilder &b, Value first, Value sum,
@@ -148,34 +166,32 @@ Moments CpuLoops::emitRunMoments(OpBuilder &b, const RunsToSum &runs,
   Value parts = index.max(index.ceilDiv(length, size), one);
   Value partLength = index.max(
       index.mul(index.ceilDiv(index.ceilDiv(length, parts), unit), unit), one);
-  Moments zeros = zeroMoments(b);
-  Value noElements = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
-  SmallVector<Value> none = {zeros.sum, zeros.squares, noElements};
   auto addBlock = [&](OpBuilder &inner, const RunsToSum &block,
-                      ValueRange sofar) -> SmallVector<Value> {
+                      const CountedMoments &sofar) {
     BlockSums sums = emitBlockSums(inner, block, first);
-    CountedMoments joined =
-        joinMoments(inner, {{sofar[0], sofar[1]}, sofar[2]},
-                    {getBlockMoments(inner, sums), sums.elements});
-    return {joined.moments.sum, joined.moments.squares, joined.count};
+    return joinMoments(inner, sofar,
+                       {getBlockMoments(inner, sums), sums.elements});
   };
-  SmallVector<Value> all = emitSumLoop(
-      b, {zero, runs.count}, runsOfBlock, none,
-      [&](OpBuilder &nested, Value start, ValueRange carried) {
-        Value rest = at(nested).sub(runs.count, start);
-        Value count = at(nested).min(runsOfBlock, rest);
-        return emitSumLoop(
-            nested, runs.elements, partLength, carried,
-            [&](OpBuilder &inner, Value position, ValueRange sofar) {
-              Value end =
-                  at(inner).min(at(inner).add(position, partLength), to);
-              auto getRun = [&](OpBuilder &inRun, Value number) {
-                return runs.getRun(inRun, at(inRun).add(start, number));
-              };
-              return addBlock(inner, {count, getRun, {position, end}}, sofar);
-            });
-      });
-  return {all[0], all[1]};
+  auto addRuns = [&](OpBuilder &nested, Value start,
+                     const CountedMoments &sofar) {
+    Value rest = at(nested).sub(runs.count, start);
+    Value count = at(nested).min(runsOfBlock, rest);
+    auto getRun = [&](OpBuilder &inRun, Value number) {
+      return runs.getRun(inRun, at(inRun).add(start, number));
+    };
+    // The length of a whole run may be static.
+    if (matchPattern(parts, m_One()))
+      return addBlock(nested, {count, getRun, runs.elements}, sofar);
+    return emitMomentLoop(
+        nested, runs.elements, partLength, sofar,
+        [&](OpBuilder &inner, Value position, const CountedMoments &carried) {
+          Value end = at(inner).min(at(inner).add(position, partLength), to);
+          return addBlock(inner, {count, getRun, {position, end}}, carried);
+        });
+  };
+  return emitMomentLoop(b, {zero, runs.count}, runsOfBlock, noMoments(b),
+                        addRuns)
+      .moments;
 }
 
 BlockSums CpuLoops::emitBlockSums(OpBuilder &b, const RunsToSum &block,

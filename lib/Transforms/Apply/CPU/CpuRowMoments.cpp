@@ -21,8 +21,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// About how many elements are read before they are read again: 32 KiB of f32.
-static constexpr int64_t kElementsReadAgain = 8 << 10;
+/// About how many elements are read before they are read again: 256 KiB of f32.
+static constexpr int64_t kElementsReadAgain = 64 << 10;
 
 /// The tables of one kind that `operand` reads.
 static Value getTable(const StageTables &stage, OpOperand *operand) {
@@ -86,7 +86,7 @@ void Rows::emitMomentsOfBlock(OpBuilder &b, Value block, Value tableOffset) {
     emitFor(b, {index.constant(0), blocks.columns}, index.constant(lanes),
             body);
   };
-  Moments none = zeroMoments(b, lanes);
+  Moments none = noMoments(b, lanes).moments;
   forEachVector([&](OpBuilder &nested, Value column) {
     Piece entry = {at(nested).add(tableOffset, column), lanes};
     storeEntries(nested, {none.sum, none.squares}, tables.moments, entry);
@@ -161,31 +161,31 @@ Value Rows::countElements(OpBuilder &b, Value block, Value column) const {
 
 void Rows::finishMomentsOfChannels(OpBuilder &b, Value first) {
   IndexBuilder index = at(b);
-  Value zeroIndex = index.constant(0);
-  Moments none = zeroMoments(b, lanes);
-  Value noElements = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
+  Value zeroIndex = index.constant(0), one = index.constant(1);
   // Joins the blocks and the rows of a fold.
   auto joinRow = [&](OpBuilder &inRow, Value block, Value row,
-                     ValueRange carried) -> SmallVector<Value> {
+                     const CountedMoments &sofar) {
     IndexBuilder inside = at(inRow);
     Value firstOfRow = inside.mul(row, channels);
     Value entry = inside.add(inside.add(first, firstOfRow),
                              inside.mul(block, blocks.stride));
     SmallVector<Value> ofRow =
         loadEntries(inRow, tables.joinedMoments, {entry, lanes});
-    CountedMoments joined = joinMoments(
-        inRow, {{carried[0], carried[1]}, carried[2]},
+    return joinMoments(
+        inRow, sofar,
         {{ofRow[0], ofRow[1]}, countElements(inRow, block, firstOfRow)});
-    return {joined.moments.sum, joined.moments.squares, joined.count};
   };
-  SmallVector<Value> all = emitSumLoop(
-      b, {zeroIndex, blocks.count}, {none.sum, none.squares, noElements},
-      [&](OpBuilder &inBlock, Value block, ValueRange carried) {
-        return emitSumLoop(inBlock, {zeroIndex, blocks.fold}, carried,
-                           [&](OpBuilder &inRow, Value row, ValueRange sofar) {
-                             return joinRow(inRow, block, row, sofar);
-                           });
-      });
+  Moments all =
+      emitMomentLoop(
+          b, {zeroIndex, blocks.count}, one, noMoments(b, lanes),
+          [&](OpBuilder &inBlock, Value block, const CountedMoments &sofar) {
+            return emitMomentLoop(inBlock, {zeroIndex, blocks.fold}, one, sofar,
+                                  [&](OpBuilder &inRow, Value row,
+                                      const CountedMoments &carried) {
+                                    return joinRow(inRow, block, row, carried);
+                                  });
+          })
+          .moments;
   Value width = index.min(index.constant(lanes), index.sub(channels, first));
   emitFor(b, {zeroIndex, width}, [&](OpBuilder &nested, Value lane) {
     auto extract = [&](Value vector) -> Value {
@@ -193,7 +193,7 @@ void Rows::finishMomentsOfChannels(OpBuilder &b, Value first) {
                                        ArrayRef<OpFoldResult>{lane});
     };
     finishMoments(nested, at(nested).add(first, lane),
-                  {extract(all[0]), extract(all[1])});
+                  {extract(all.sum), extract(all.squares)});
   });
 }
 

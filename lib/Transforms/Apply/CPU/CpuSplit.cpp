@@ -164,28 +164,23 @@ void Split::emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
                                  ArrayRef<Value> tables) {
   IndexBuilder index = at(b);
   Value first = index.mul(getChannel(b, ivs), segmentsOfChannel);
-  Moments none = zeroMoments(b);
-  Value noElements = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
-  SmallVector<Value> all = emitSumLoop(
-      b, {index.constant(0), segmentsOfChannel},
-      {none.sum, none.squares, noElements},
-      [&](OpBuilder &nested, Value segment, ValueRange carried) {
-        IndexBuilder inside = at(nested);
-        Value start =
-            inside.mul(inside.rem(segment, segmentsOfRow), segmentElements);
-        Value elements =
-            inside.min(segmentElements, inside.sub(sizes[inner], start));
-        Value entry = inside.add(first, segment);
-        auto load = [&](Value table) -> Value {
-          return memref::LoadOp::create(nested, loc, table, entry);
-        };
-        CountedMoments joined = joinMoments(
-            nested, {{carried[0], carried[1]}, carried[2]},
-            {{load(tables[0]), load(tables[1])}, toDouble(nested, elements)});
-        return SmallVector<Value>{joined.moments.sum, joined.moments.squares,
-                                  joined.count};
-      });
-  finishMoments(b, pick(ivs, group.features), {all[0], all[1]});
+  auto addSegment = [&](OpBuilder &nested, Value segment,
+                        const CountedMoments &sofar) {
+    IndexBuilder inside = at(nested);
+    Value start =
+        inside.mul(inside.rem(segment, segmentsOfRow), segmentElements);
+    Value elements =
+        inside.min(segmentElements, inside.sub(sizes[inner], start));
+    Value entry = inside.add(first, segment);
+    Value sum = memref::LoadOp::create(nested, loc, tables[0], entry);
+    Value squares = memref::LoadOp::create(nested, loc, tables[1], entry);
+    return joinMoments(nested, sofar,
+                       {{sum, squares}, toDouble(nested, elements)});
+  };
+  Moments all = emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
+                               index.constant(1), noMoments(b), addSegment)
+                    .moments;
+  finishMoments(b, pick(ivs, group.features), all);
 }
 
 void Split::emitMoments(OpBuilder &b) {
