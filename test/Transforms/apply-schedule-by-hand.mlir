@@ -12,7 +12,7 @@
 // CHECK-NOT:     vector
 func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memref<4xf32>) {
   scf.execute_region no_inline {
-    // expected-remark @below {{scalar loops instead of vectors: expected the reduction, then per-channel loops, then loops over the data}}
+    // expected-remark @below {{scalar loops instead of vectors: expected reductions and per-channel loops, then loops over the data}}
     linalg.generic {indexing_maps = [#data, #data], iterator_types = ["parallel", "parallel"]}
         ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
     ^bb0(%e: f32, %out: f32):
@@ -40,7 +40,7 @@ func.func @sums_come_second(%x: memref<8x4xf32>, %y: memref<8x4xf32>, %sum: memr
 // CHECK-NOT:     vector
 func.func @channels_come_last(%x: memref<8x4xf32>, %f: memref<4xf32>, %y: memref<8x4xf32>) {
   scf.execute_region no_inline {
-    // expected-remark @below {{scalar loops instead of vectors: expected the reduction, then per-channel loops, then loops over the data}}
+    // expected-remark @below {{scalar loops instead of vectors: expected reductions and per-channel loops, then loops over the data}}
     linalg.generic {indexing_maps = [#data, #feature, #data], iterator_types = ["parallel", "parallel"]}
         ins(%x, %f : memref<8x4xf32>, memref<4xf32>) outs(%y : memref<8x4xf32>) attrs = {bngrad.schedule = #bngrad.schedule<rows>} {
     ^bb0(%e: f32, %g: f32, %out: f32):

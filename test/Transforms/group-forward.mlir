@@ -1,25 +1,34 @@
-// Training is two groups: the mean, and the statistics with the element-wise
-// output. Both have the schedules of the gradient.
+// Training is one group of three stages: the first element, the mean, and the sums about it with the statistics. For a
+// GPU, the sums about the mean and the output are a second group.
 
 // RUN: bngrad-opt %s --bngrad-cpu-pipeline=stop-after=group --mlir-print-local-scope | FileCheck %s
+// RUN: bngrad-opt %s --bngrad-cuda-pipeline="chip=sm_90 stop-after=group" --mlir-print-local-scope | FileCheck %s --check-prefix=GPU
 
-// The running statistics join the per-channel ops of the second group, and a ReLU
-// its element-wise loop.
+// The running statistics join the per-channel ops of the last stage, and a ReLU the element-wise loop.
 // CHECK-LABEL: func.func @nchw
 // CHECK-SAME:    (%[[X:.+]]: tensor<32x64x56x56xf32>
-// CHECK:         %[[FIRST:.+]] = linalg.generic
-// CHECK-NOT:     #bngrad.schedule
-// CHECK:         %[[CENTER:.+]] = scf.execute_region -> tensor<64xf32> no_inline {
-// CHECK:           %[[SUM:.+]] = linalg.generic {{.*}}["reduction", "parallel", "reduction", "reduction"]{{.*}} ins(%[[X]], %[[FIRST]] : {{.*}} {bngrad.schedule = #bngrad.schedule<channels
-// CHECK:           linalg.generic {{.*}} ins(%[[SUM]], %[[FIRST]] : {{.*}} {bngrad.schedule = #bngrad.schedule<channels
-// CHECK-NOT:       linalg.generic
 // CHECK:         scf.execute_region -> (tensor<64xf32>, tensor<32x64x56x56xf32>) no_inline {
+// CHECK:           %[[FIRST:.+]] = linalg.generic {{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK:             tensor.extract %[[X]]
+// CHECK:           %[[SUM:.+]] = linalg.generic {{.*}}["reduction", "parallel", "reduction", "reduction"]{{.*}} ins(%[[X]], %[[FIRST]] : {{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK:           %[[CENTER:.+]] = linalg.generic {{.*}} ins(%[[SUM]], %[[FIRST]] : {{.*}} {bngrad.schedule = #bngrad.schedule<channels
 // CHECK:           %[[SUMS:.+]]:2 = linalg.generic {{.*}}["reduction", "parallel", "reduction", "reduction"]{{.*}} ins(%[[X]], %[[CENTER]] : {{.*}} {bngrad.schedule = #bngrad.schedule<channels
 // CHECK:           linalg.generic {{.*}} ins({{.*}}%[[SUMS]]#0, %[[SUMS]]#1{{.*}} {bngrad.schedule = #bngrad.schedule<channels
 // CHECK:           linalg.generic {{.*}}["parallel", "parallel", "parallel", "parallel"]{{.*}} ins(%[[X]], %[[CENTER]], {{.*}} {bngrad.schedule = #bngrad.schedule<channels
 // CHECK:             arith.maximumf
 // CHECK-NOT:       linalg.generic
 // CHECK:         return
+
+// GPU-LABEL: func.func @nchw
+// GPU:         scf.execute_region -> tensor<64xf32> no_inline {
+// GPU:           linalg.generic {{.*}} {bngrad.schedule = #bngrad.schedule<two_pass
+// GPU:             tensor.extract
+// GPU:           linalg.generic {{.*}} {bngrad.schedule = #bngrad.schedule<two_pass
+// GPU:           linalg.generic {{.*}} {bngrad.schedule = #bngrad.schedule<two_pass
+// GPU:         scf.execute_region -> (tensor<64xf32>, tensor<32x64x56x56xf32>) no_inline {
+// GPU-COUNT-4:   linalg.generic {{.*}} {bngrad.schedule = #bngrad.schedule<one_pass
+// GPU-NOT:       linalg.generic
+// GPU:         return
 func.func @nchw(%x: tensor<32x64x56x56xf32>, %scale: tensor<64xf32>, %offset: tensor<64xf32>, %running: tensor<64xf32>)
     -> (tensor<32x64x56x56xf32>, tensor<64xf32>) {
   %0:4 = bngrad.batch_norm_training input(%x : tensor<32x64x56x56xf32>) scale(%scale : tensor<64xf32>) offset(%offset : tensor<64xf32>)
@@ -31,7 +40,7 @@ func.func @nchw(%x: tensor<32x64x56x56xf32>, %scale: tensor<64xf32>, %offset: te
 }
 
 // CHECK-LABEL: func.func @nhwc_dynamic
-// CHECK-COUNT-5: #bngrad.schedule<rows
+// CHECK-COUNT-6: #bngrad.schedule<rows
 // CHECK-NOT:     #bngrad.schedule
 // CHECK:         return
 func.func @nhwc_dynamic(%x: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
@@ -48,4 +57,58 @@ func.func @inference(%x: tensor<32x64x56x56xf32>, %mean: tensor<64xf32>, %varian
   %0 = bngrad.batch_norm_inference input(%x : tensor<32x64x56x56xf32>) mean(%mean : tensor<64xf32>) variance(%variance : tensor<64xf32>)
       {epsilon = 1.0e-5 : f64} : tensor<32x64x56x56xf32>
   return %0 : tensor<32x64x56x56xf32>
+}
+
+// An op that is no member lies between the sum and the squares about the mean: no second stage.
+// CHECK-LABEL: func.func @foreign_mean
+// CHECK:         scf.execute_region
+// CHECK:         call @round
+// CHECK:         scf.execute_region
+// CHECK:         return
+func.func private @round(tensor<64xf32>) -> tensor<64xf32>
+func.func @foreign_mean(%x: tensor<512x64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<512x64xf32>) outs(%zeros : tensor<64xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %mean = func.call @round(%sum) : (tensor<64xf32>) -> tensor<64xf32>
+  %squares = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (c)>, affine_map<(n, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %mean : tensor<512x64xf32>, tensor<64xf32>) outs(%zeros : tensor<64xf32>) {
+  ^bb0(%e: f32, %m: f32, %acc: f32):
+    %0 = arith.subf %e, %m : f32
+    %1 = arith.mulf %0, %0 : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  } -> tensor<64xf32>
+  return %squares : tensor<64xf32>
+}
+
+// The second sums read other data, which would not be in a cache: no second stage.
+// CHECK-LABEL: func.func @other_data
+// CHECK-COUNT-2: scf.execute_region
+// CHECK:         return
+func.func @other_data(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<512x64xf32>) outs(%zeros : tensor<64xf32>) {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %squares = linalg.generic {indexing_maps = [affine_map<(n, c) -> (n, c)>, affine_map<(n, c) -> (c)>, affine_map<(n, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+      ins(%y, %sum : tensor<512x64xf32>, tensor<64xf32>) outs(%zeros : tensor<64xf32>) {
+  ^bb0(%e: f32, %m: f32, %acc: f32):
+    %0 = arith.subf %e, %m : f32
+    %1 = arith.mulf %0, %0 : f32
+    %2 = arith.addf %acc, %1 fastmath<reassoc> : f32
+    linalg.yield %2 : f32
+  } -> tensor<64xf32>
+  return %squares : tensor<64xf32>
 }

@@ -25,8 +25,7 @@ SmallVector<Value> mlir::bngrad::pick(ArrayRef<Value> values,
 
 GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group)
     : group(group), loc(group.getMembers().front().getLoc()) {
-  if (group.reduction)
-    values = *getReductionValues(group.reduction);
+  enterStage(0);
   linalg::GenericOp first = group.getDataGenerics().front();
   for (Range range :
        cast<linalg::LinalgOp>(first.getOperation()).createLoopRanges(b, loc))
@@ -34,6 +33,13 @@ GroupEmitter::GroupEmitter(OpBuilder &b, const ScheduledGroup &group)
   for (unsigned loop : llvm::seq(group.numLoops))
     if (!group.isFeature(loop))
       reduced.push_back(loop);
+}
+
+void GroupEmitter::enterStage(unsigned number) {
+  stageNumber = number;
+  current = group.stages[number];
+  values = current.reduction ? *getReductionValues(current.reduction)
+                             : ReductionValues();
 }
 
 void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody) const {
@@ -108,7 +114,7 @@ SmallVector<Value> GroupEmitter::joinErrors(OpBuilder &b,
 
 void GroupEmitter::emitChannelwise(OpBuilder &b,
                                    ArrayRef<Value> features) const {
-  for (linalg::GenericOp generic : group.channelwise) {
+  for (linalg::GenericOp generic : current.channelwise) {
     ElementCloner cloner(generic);
     IRMapping mapping = cloner.clone(b, features);
     Operation *yield = generic.getBody()->getTerminator();

@@ -20,7 +20,8 @@ namespace mlir::bngrad {
 SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 
 /// A group on memrefs, and the code that all schedules have in common: guards,
-/// index arithmetic, pairs of sums, per-channel generics.
+/// index arithmetic, pairs of sums, per-channel generics. Sums and per-channel
+/// values are those of the `current` stage.
 class GroupEmitter {
 public:
   /// Emits the sizes of the loops at the insertion point of `b`, which must
@@ -49,6 +50,9 @@ protected:
   void delinearize(OpBuilder &b, Value position, ArrayRef<unsigned> loops,
                    MutableArrayRef<Value> ivs) const;
 
+  /// Makes stage `number` of the group the current one.
+  void enterStage(unsigned number);
+
   // Sums: pairs (sum, error), one after the other in a list of values.
   unsigned numSums() const { return values.terms.size(); }
   FloatType sumType(unsigned i) const {
@@ -66,7 +70,9 @@ protected:
 
   ScheduledGroup group;
   Location loc;
-  ReductionValues values;        // of the reduction, if there is one
+  unsigned stageNumber = 0; // of the current stage in the group
+  Stage current;
+  ReductionValues values;        // of its reduction, if it has one
   SmallVector<Value> sizes;      // by loop over the data
   SmallVector<unsigned> reduced; // loops that are summed over, ascending
 };

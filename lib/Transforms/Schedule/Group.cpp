@@ -8,8 +8,10 @@
 //
 // A group is found by its structure, on tensors, where no alias analysis is
 // needed: a reduction of sums, the per-channel generics that follow from it and
-// the element-wise generics that read those. It is closed in a region, so that
-// no foreign op can come between its members before their loops exist.
+// the element-wise generics that read those. Sums that need per-channel values
+// of the group, such as those about a mean, are a later stage. It is closed in
+// a region, so that no foreign op can come between its members before their
+// loops exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,12 +84,79 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
   });
 }
 
-/// Grows a group from `seed` over the ops that follow it in its block. If a
+/// True if the sums of `later` can be a stage of the group of `seed`: they are
+/// over the same loops, read per-channel results of members only at their
+/// channel and no elements of members, and the data that they read are read by
+/// `seed`, too, so that they are in a cache.
+static bool isLaterStage(linalg::GenericOp later, linalg::GenericOp seed,
+                         function_ref<bool(Value)> isChannelResult,
+                         function_ref<bool(Value)> isElementResult) {
+  if (!getReductionValues(later) || !later.hasPureTensorSemantics() ||
+      later->hasAttr(ScheduleAttr::kAttrName) || readsBeside(later) ||
+      later.getIteratorTypesArray() != seed.getIteratorTypesArray() ||
+      !haveSameLoops(later, seed))
+    return false;
+  SmallVector<unsigned> features;
+  seed.getParallelDims(features);
+  AffineMap ofChannel =
+      getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+  auto isReadBySeed = [&](Value value, AffineMap map) {
+    return llvm::any_of(seed.getDpsInputOperands(), [&](OpOperand *operand) {
+      return operand->get() == value &&
+             seed.getMatchingIndexingMap(operand) == map;
+    });
+  };
+  return llvm::none_of(later.getDpsInits(), isChannelResult) &&
+         llvm::all_of(later.getDpsInputOperands(), [&](OpOperand *operand) {
+           AffineMap map = later.getMatchingIndexingMap(operand);
+           if (isElementResult(operand->get()))
+             return false;
+           if (isChannelResult(operand->get()))
+             return map == ofChannel;
+           return !isDataMap(map) || isReadBySeed(operand->get(), map);
+         });
+}
+
+/// The per-channel generics before `seed`, in the order of the block, whose
+/// results it reads and that read elements of their channel, such as the first
+/// one, beside their operands. Nothing else reads them before `seed`.
+static SmallVector<linalg::GenericOp> findFirstStage(linalg::GenericOp seed) {
+  SmallVector<unsigned> features;
+  seed.getParallelDims(features);
+  AffineMap ofChannel =
+      getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
+  auto isReadEarlier = [&](linalg::GenericOp generic) {
+    return llvm::any_of(generic->getUsers(), [&](Operation *user) {
+      Operation *reader = seed->getBlock()->findAncestorOpInBlock(*user);
+      return !reader || reader->isBeforeInBlock(seed);
+    });
+  };
+  SmallVector<linalg::GenericOp> members;
+  for (OpOperand *operand : seed.getDpsInputOperands()) {
+    auto generic = operand->get().getDefiningOp<linalg::GenericOp>();
+    if (generic && !llvm::is_contained(members, generic) &&
+        generic->getBlock() == seed->getBlock() && isParallel(generic) &&
+        generic.hasPureTensorSemantics() && isChannelwise(generic) &&
+        generic.getNumLoops() == features.size() && readsBeside(generic) &&
+        !generic->hasAttr(ScheduleAttr::kAttrName) &&
+        seed.getMatchingIndexingMap(operand) == ofChannel &&
+        readsOwnChannelBeside(generic, seed, features) &&
+        !isReadEarlier(generic))
+      members.push_back(generic);
+  }
+  llvm::sort(members, [](auto a, auto b) { return a->isBeforeInBlock(b); });
+  return members;
+}
+
+/// Grows a group from `seed` over the ops that follow it in its block, with
+/// later stages if `allowsStages`. If a
 /// later op depends on a member through an op that is not a member (an
 /// all-reduce of the sums, say), that later op is not a member either. Ops of
 /// other groups are no longer in this block.
-static Group growFrom(linalg::GenericOp seed) {
+static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
   Group group;
+  for (linalg::GenericOp first : findFirstStage(seed))
+    group.insert(first);
   group.insert(seed);
   // Only readers of per-channel results in loop order become members; other
   // results end the group.
@@ -96,9 +165,14 @@ static Group growFrom(linalg::GenericOp seed) {
   AffineMap ofChannel =
       getFeatureMap(seed.getContext(), seed.getNumLoops(), features);
   DenseSet<Value> channelResults;
-  for (OpResult result : seed->getResults())
-    if (seed.getIndexingMapMatchingResult(result) == ofChannel)
-      channelResults.insert(result);
+  auto addSums = [&](linalg::GenericOp reduction) {
+    for (OpResult result : reduction->getResults())
+      if (reduction.getIndexingMapMatchingResult(result) == ofChannel)
+        channelResults.insert(result);
+  };
+  addSums(seed);
+  for (linalg::GenericOp first : findFirstStage(seed))
+    channelResults.insert(first->result_begin(), first->result_end());
   auto isChannelResult = [&](Value value) {
     return channelResults.contains(value);
   };
@@ -130,23 +204,30 @@ static Group growFrom(linalg::GenericOp seed) {
     if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
+    bool isStage =
+        allowsStages && generic &&
+        isLaterStage(generic, seed, isChannelResult, isElementResult);
     if (readsForeign || !readsChannel || !generic ||
-        !readsAsMember(generic, seed, isChannelResult, isElementResult)) {
+        !(isStage ||
+          readsAsMember(generic, seed, isChannelResult, isElementResult))) {
       LDBG() << "no member of its group: " << *op;
       foreign.insert(op);
       hasForeignEffect |= !isMemoryEffectFree(op);
       continue;
     }
     group.insert(generic);
-    if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
+    if (isStage)
+      addSums(generic);
+    else if (static_cast<int64_t>(generic.getNumLoops()) < numLoops)
       channelResults.insert(op->result_begin(), op->result_end());
   }
-  // Per-channel members read no elements, so they go before the element-wise
-  // members.
+  // Sums and per-channel members read no elements of members, so they go before
+  // the element-wise members.
   Group sorted;
   for (bool isElementwise : {false, true})
     for (linalg::GenericOp member : group)
-      if (isElementwise == (member != seed && member.getNumLoops() == numLoops))
+      if (isElementwise ==
+          (isParallel(member) && member.getNumLoops() == numLoops))
         sorted.insert(member);
   return sorted;
 }
@@ -405,9 +486,11 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       LDBG() << "a group of " << group.size() << ": " << schedule;
       closeGroup(group.getArrayRef(), schedule);
     };
+    // Kernels are emitted for one stage with sums at a time, and a second one
+    // may then keep its data on chip.
     for (linalg::GenericOp generic : generics)
-      if (getReductionValues(generic))
-        close(growFrom(generic));
+      if (!grouped.contains(generic) && getReductionValues(generic))
+        close(growFrom(generic, /*allowsStages=*/!commonChip));
     for (linalg::GenericOp generic : generics) {
       if (!isParallel(generic) || grouped.contains(generic))
         continue;

@@ -30,7 +30,7 @@ static SmallVector<Value> findShared(const ScheduledGroup &group) {
   SmallVector<Value> elementwise, shared;
   for (linalg::GenericOp generic : group.elementwise)
     llvm::append_range(elementwise, collect(generic));
-  for (Value value : collect(group.reduction))
+  for (Value value : collect(group.stages.front().reduction))
     if (llvm::is_contained(elementwise, value))
       shared.push_back(value);
   return shared;
@@ -45,7 +45,7 @@ static int64_t getWidth(Value value) {
 /// Why per-channel results cannot be in shared memory; empty if they can.
 static std::string findUnsuitableResult(const ScheduledGroup &group) {
   SmallVector<Value> results, inputs;
-  for (linalg::GenericOp generic : group.channelwise) {
+  for (linalg::GenericOp generic : group.getChannelwise()) {
     llvm::append_range(results, generic.getDpsInits());
     llvm::append_range(inputs, generic.getDpsInputs());
   }
@@ -53,7 +53,7 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
     if (Type type = getElementTypeOrSelf(result); !type.isIntOrFloat())
       return "expected per-channel results of integers or floats, got '" +
              debugString(type) + "'";
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = group.stages.front().reduction;
   for (OpOperand &init : reduction.getDpsInitsMutable())
     if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
       results.push_back(init.get());
@@ -96,7 +96,7 @@ static std::string findUnsuitableData(const ScheduledGroup &group) {
       if (Type type = getElementTypeOrSelf(operand); !type.isIntOrFloat())
         return "expected data of integers or floats, got '" +
                debugString(type) + "'";
-  SmallVector<linalg::GenericOp> producers = {group.reduction};
+  SmallVector<linalg::GenericOp> producers = group.getReductions();
   for (linalg::GenericOp generic : group.elementwise) {
     for (OpOperand *input : generic.getDpsInputOperands())
       for (linalg::GenericOp producer : producers)
@@ -110,8 +110,13 @@ static std::string findUnsuitableData(const ScheduledGroup &group) {
 
 std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
                                                 std::string &reason) {
-  if (!group.reduction || group.elementwise.empty()) {
+  if (group.getReductions().empty() || group.elementwise.empty()) {
     reason = "expected sums, and elements that depend on them";
+    return std::nullopt;
+  }
+  if (group.stages.size() > 1) {
+    reason = "expected sums that do not depend on other per-channel values of "
+             "the group";
     return std::nullopt;
   }
   SmallVector<int64_t> sizes = group.getLoopSizes();
@@ -120,7 +125,7 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     return std::nullopt;
   }
   SmallVector<ReassociationIndices> mergedLoops = group.getMergedLoops();
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = group.stages.front().reduction;
   SmallVector<bool> isFeature;
   SmallVector<int64_t> lengths;
   for (const ReassociationIndices &mergedLoop : mergedLoops) {
@@ -155,7 +160,7 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
   }
   layout.sumBytes = getSumBytes(reduction);
   layout.resultBytes = layout.sumBytes;
-  for (linalg::GenericOp generic : group.channelwise)
+  for (linalg::GenericOp generic : group.getChannelwise())
     for (Value init : generic.getDpsInits())
       layout.resultBytes += getWidth(init);
   layout.lanes = getMostLanes(group.getDataGenerics(), /*accessBits=*/128);

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -63,6 +64,67 @@ bool mlir::bngrad::readsBeside(linalg::GenericOp generic) {
     found |= isa<ShapedType>(operand->get().getType());
   });
   return found;
+}
+
+/// True if the body of `generic` indexes a dim by `index` as a data generic
+/// indexes it by loop `expr`: by the same feature, or by a constant along a
+/// loop that is summed over.
+static bool isIndexOfChannel(Value index, AffineExpr expr,
+                             ArrayRef<unsigned> features) {
+  auto dim = dyn_cast<AffineDimExpr>(expr);
+  if (!dim)
+    return false;
+  const unsigned *feature = llvm::find(features, dim.getPosition());
+  if (feature == features.end())
+    return getConstantIntValue(index).has_value();
+  auto loop = index.getDefiningOp<linalg::IndexOp>();
+  return loop &&
+         static_cast<int64_t>(loop.getDim()) == feature - features.begin();
+}
+
+/// The memory of a memref, or a tensor itself.
+static Value getData(Value value) {
+  return isa<MemRefType>(value.getType()) ? getMemory(value) : value;
+}
+
+bool mlir::bngrad::readsOwnChannelBeside(linalg::GenericOp generic,
+                                         ArrayRef<linalg::GenericOp> data,
+                                         ArrayRef<unsigned> features) {
+  auto isOwn = [&](Value source, ValueRange indices) {
+    return llvm::any_of(data, [&](linalg::GenericOp reader) {
+      return llvm::any_of(reader.getDpsInputOperands(), [&](OpOperand *input) {
+        AffineMap map = reader.getMatchingIndexingMap(input);
+        return getData(input->get()) == getData(source) &&
+               map.getNumResults() == indices.size() &&
+               llvm::all_of(llvm::zip_equal(indices, map.getResults()),
+                            [&](auto pair) {
+                              auto [index, expr] = pair;
+                              return isIndexOfChannel(index, expr, features);
+                            });
+      });
+    });
+  };
+  auto isWritten = [&](Value memref) {
+    return llvm::any_of(data, [&](linalg::GenericOp writer) {
+      return llvm::any_of(writer.getDpsInits(), [&](Value output) {
+        return getData(output) == getData(memref);
+      });
+    });
+  };
+  WalkResult walk = generic.getRegion().walk([&](Operation *op) {
+    bool isAllowed = true;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+      isAllowed = isOwn(extract.getTensor(), extract.getIndices());
+    else if (auto load = dyn_cast<memref::LoadOp>(op))
+      isAllowed = !isWritten(load.getMemRef()) ||
+                  isOwn(load.getMemRef(), load.getIndices());
+    else
+      isAllowed = llvm::none_of(op->getOperandTypes(), [](Type type) {
+        return isa<ShapedType>(type);
+      });
+    return isAllowed ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
 }
 
 bool mlir::bngrad::isChannelwise(linalg::GenericOp generic) {
@@ -139,15 +201,13 @@ AffineMap mlir::bngrad::getFeatureMap(MLIRContext *context, unsigned numLoops,
 static std::string findConflict(const ScheduledGroup &group,
                                 ArrayRef<linalg::GenericOp> members) {
   // The sums precede the values that depend on them.
-  auto rankOf = [&](linalg::GenericOp member) {
-    if (member == group.reduction)
-      return 0;
-    return llvm::is_contained(group.channelwise, member) ? 1 : 2;
+  auto isElementwise = [&](linalg::GenericOp member) {
+    return llvm::is_contained(group.elementwise, member);
   };
-  if (!llvm::is_sorted(members,
-                       [&](auto a, auto b) { return rankOf(a) < rankOf(b); }))
-    return "expected the reduction, then per-channel loops, then loops over "
-           "the data";
+  if (!std::is_partitioned(members.begin(), members.end(),
+                           [&](auto member) { return !isElementwise(member); }))
+    return "expected reductions and per-channel loops, then loops over the "
+           "data";
   SmallVector<linalg::GenericOp> data = group.getDataGenerics();
   for (linalg::GenericOp generic : data)
     if (!haveSameLoops(data.front(), generic))
@@ -164,17 +224,26 @@ static std::string findConflict(const ScheduledGroup &group,
         channelValues.insert(generic.getTiedOpResult(&init));
     }
   };
-  if (group.reduction)
-    addOutputs(group.reduction);
-  llvm::for_each(group.channelwise, addOutputs);
   AffineMap featureMap =
       getFeatureMap(data.front().getContext(), group.numLoops, group.features);
-  for (linalg::GenericOp generic : group.elementwise)
-    for (OpOperand *operand : generic.getDpsInputOperands())
-      if (channelValues.contains(getViewed(operand->get())) &&
-          generic.getMatchingIndexingMap(operand) != featureMap)
-        return "expected per-channel values to be read at the channel";
-  return "";
+  auto readsAtChannel = [&](linalg::GenericOp generic) {
+    return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+      return !channelValues.contains(getViewed(operand->get())) ||
+             generic.getMatchingIndexingMap(operand) == featureMap;
+    });
+  };
+  bool readAtChannel = true;
+  for (const Stage &stage : group.stages) {
+    if (linalg::GenericOp reduction = stage.reduction) {
+      readAtChannel &= readsAtChannel(reduction);
+      addOutputs(reduction);
+    }
+    llvm::for_each(stage.channelwise, addOutputs);
+  }
+  readAtChannel &= llvm::all_of(group.elementwise, readsAtChannel);
+  return readAtChannel
+             ? ""
+             : "expected per-channel values to be read at the channel";
 }
 
 /// Sorts `members` by role, or says in `reason` why they do not form a group.
@@ -183,34 +252,45 @@ sortByRole(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   ScheduledGroup group;
   for (linalg::GenericOp member : members)
     group.numLoops = std::max<unsigned>(group.numLoops, member.getNumLoops());
+  group.stages.emplace_back();
   for (linalg::GenericOp member : members) {
     bool isOverData = member.getNumLoops() == group.numLoops;
     if (isParallel(member)) {
-      (isOverData ? group.elementwise : group.channelwise).push_back(member);
+      (isOverData ? group.elementwise : group.stages.back().channelwise)
+          .push_back(member);
       continue;
     }
-    if (group.reduction || !isOverData) {
-      reason = "expected one reduction in a group, over all loops";
+    if (!isOverData) {
+      reason = "expected reductions over all loops of the group";
       return std::nullopt;
     }
-    group.reduction = member;
     if (!getReductionValues(member)) {
       reason = kNotSums.str();
       return std::nullopt;
     }
+    // The first stage has no sums if per-channel values precede them.
+    if (Stage &last = group.stages.back();
+        !last.reduction && last.channelwise.empty())
+      last.reduction = member;
+    else
+      group.stages.push_back({member, {}});
   }
   return group;
 }
 
-/// The loops over data that are features: the parallel loops of the reduction
-/// or, without one, the loops that index per-channel operands.
-static SmallVector<unsigned> findFeatures(const ScheduledGroup &group) {
+/// The parallel loops of `reduction`.
+static SmallVector<unsigned> getParallelLoops(linalg::GenericOp reduction) {
   SmallVector<unsigned> loops;
-  if (group.reduction) {
-    linalg::GenericOp reduction = group.reduction;
-    reduction.getParallelDims(loops);
-    return loops;
-  }
+  reduction.getParallelDims(loops);
+  return loops;
+}
+
+/// The loops over data that are features: the parallel loops of the reductions
+/// or, without any, the loops that index per-channel operands.
+static SmallVector<unsigned> findFeatures(const ScheduledGroup &group) {
+  if (SmallVector<linalg::GenericOp> reductions = group.getReductions();
+      !reductions.empty())
+    return getParallelLoops(reductions.front());
   llvm::SmallBitVector features(group.numLoops);
   for (linalg::GenericOp generic : group.elementwise)
     for (AffineMap map : generic.getIndexingMapsArray())
@@ -221,17 +301,28 @@ static SmallVector<unsigned> findFeatures(const ScheduledGroup &group) {
   return SmallVector<unsigned>(features.set_bits());
 }
 
-/// True if the sums are stored in the order of the loops over channels.
+/// True if the sums of every stage are over the same loops, and are stored in
+/// the order of the loops over channels.
 static bool hasOrderedSums(const ScheduledGroup &group) {
-  linalg::GenericOp reduction = group.reduction;
-  if (!reduction)
-    return true;
-  AffineMap features =
-      getFeatureMap(reduction.getContext(), group.numLoops, group.features);
-  return llvm::all_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
-    AffineMap map = reduction.getMatchingIndexingMap(&init);
-    return isDataMap(map) || map == features;
+  return llvm::all_of(group.getReductions(), [&](linalg::GenericOp reduction) {
+    AffineMap features =
+        getFeatureMap(reduction.getContext(), group.numLoops, group.features);
+    return getParallelLoops(reduction) == group.features &&
+           llvm::all_of(reduction.getDpsInitsMutable(), [&](OpOperand &init) {
+             AffineMap map = reduction.getMatchingIndexingMap(&init);
+             return isDataMap(map) || map == features;
+           });
   });
+}
+
+/// True if the bodies of `group` read no data but their operands and, per
+/// channel, elements of that channel.
+static bool readsAsGroup(const ScheduledGroup &group) {
+  SmallVector<linalg::GenericOp> data = group.getDataGenerics();
+  return llvm::none_of(data, readsBeside) &&
+         llvm::all_of(group.getChannelwise(), [&](linalg::GenericOp generic) {
+           return readsOwnChannelBeside(generic, data, group.features);
+         });
 }
 
 std::optional<ScheduledGroup>
@@ -247,9 +338,9 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   };
   if (group->features.empty() || group->features.size() == group->numLoops)
     reason = "expected loops over channels and loops over their elements";
-  else if (llvm::any_of(members, readsBeside))
+  else if (!readsAsGroup(*group))
     reason = "expected bodies that read no data but the operands";
-  else if (!llvm::all_of(group->channelwise, hasFeatureLoops))
+  else if (!llvm::all_of(group->getChannelwise(), hasFeatureLoops))
     reason = "expected the per-channel loops to be those of the sums";
   else if (!hasOrderedSums(*group))
     reason = "expected sums in the order of the loops over channels";
@@ -260,17 +351,30 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   return group;
 }
 
-SmallVector<linalg::GenericOp> ScheduledGroup::getDataGenerics() const {
+SmallVector<linalg::GenericOp> ScheduledGroup::getReductions() const {
+  SmallVector<linalg::GenericOp> reductions;
+  for (const Stage &stage : stages)
+    if (stage.reduction)
+      reductions.push_back(stage.reduction);
+  return reductions;
+}
+
+SmallVector<linalg::GenericOp> ScheduledGroup::getChannelwise() const {
   SmallVector<linalg::GenericOp> generics;
-  if (reduction)
-    generics.push_back(reduction);
+  for (const Stage &stage : stages)
+    llvm::append_range(generics, stage.channelwise);
+  return generics;
+}
+
+SmallVector<linalg::GenericOp> ScheduledGroup::getDataGenerics() const {
+  SmallVector<linalg::GenericOp> generics = getReductions();
   llvm::append_range(generics, elementwise);
   return generics;
 }
 
 GroupMembers ScheduledGroup::getMembers() const {
   GroupMembers members = getDataGenerics();
-  llvm::append_range(members, channelwise);
+  llvm::append_range(members, getChannelwise());
   llvm::sort(members, [](linalg::GenericOp a, linalg::GenericOp b) {
     return a->isBeforeInBlock(b);
   });
@@ -279,12 +383,14 @@ GroupMembers ScheduledGroup::getMembers() const {
 
 SmallVector<linalg::GenericOp *> ScheduledGroup::getMemberSlots() {
   SmallVector<linalg::GenericOp *> slots;
-  if (reduction)
-    slots.push_back(&reduction);
+  for (Stage &stage : stages)
+    if (stage.reduction)
+      slots.push_back(&stage.reduction);
   for (linalg::GenericOp &generic : elementwise)
     slots.push_back(&generic);
-  for (linalg::GenericOp &generic : channelwise)
-    slots.push_back(&generic);
+  for (Stage &stage : stages)
+    for (linalg::GenericOp &generic : stage.channelwise)
+      slots.push_back(&generic);
   llvm::sort(slots, [](linalg::GenericOp *a, linalg::GenericOp *b) {
     return (*a)->isBeforeInBlock(*b);
   });
@@ -361,7 +467,7 @@ SmallVector<ReassociationIndices> ScheduledGroup::getMergeableLoops() const {
                           return keepsTogether(generic, mergedLoop);
                         }) &&
            (!isFeature(mergedLoop.front()) ||
-            llvm::all_of(channelwise, [&](auto generic) {
+            llvm::all_of(getChannelwise(), [&](auto generic) {
               return keepsTogether(generic, getChannelLoops(mergedLoop));
             }));
   };

@@ -49,6 +49,14 @@ struct ReductionValues {
 /// True if the body of `generic` reads data that is not an operand.
 bool readsBeside(linalg::GenericOp generic);
 
+/// True if the per-channel `generic` reads, beside its operands, only elements
+/// of its own channel, such as the first one: elements that one of `data`
+/// reads as an operand, in loops of which `features` identify the channel.
+/// From memory that none of `data` writes, it may read any element.
+bool readsOwnChannelBeside(linalg::GenericOp generic,
+                           ArrayRef<linalg::GenericOp> data,
+                           ArrayRef<unsigned> features);
+
 /// True if `generic`, with a loop for each feature, reads and writes only
 /// values of its channel, or one value for all.
 bool isChannelwise(linalg::GenericOp generic);
@@ -70,14 +78,22 @@ std::optional<ReductionValues> getReductionValues(linalg::GenericOp generic);
 /// The generics of a group, in the order of their block.
 using GroupMembers = SmallVector<linalg::GenericOp>;
 
-/// The generics of a group, on tensors or memrefs, by role.
-///
-/// The reduction and the element-wise generics loop over the data. The indices
-/// of `features` identify a channel; all other loops are summed over.
-struct ScheduledGroup {
+/// Sums, and the per-channel values that are computed next. The first stage of
+/// a group may have no sums.
+struct Stage {
   linalg::GenericOp reduction;                // null if none
   SmallVector<linalg::GenericOp> channelwise; // one iteration per channel
-  SmallVector<linalg::GenericOp> elementwise; // one per element
+};
+
+/// The generics of a group, on tensors or memrefs, by role: the stages in their
+/// order, then the element-wise generics. A stage may read the values of the
+/// stages before it.
+///
+/// Reductions and element-wise generics loop over the data. The indices of
+/// `features` identify a channel; all other loops are summed over.
+struct ScheduledGroup {
+  SmallVector<Stage> stages;                  // at least one
+  SmallVector<linalg::GenericOp> elementwise; // one iteration per element
   SmallVector<unsigned> features;             // loops over the data, ascending
   unsigned numLoops = 0;                      // over the data
 
@@ -89,6 +105,10 @@ struct ScheduledGroup {
   bool isFeature(unsigned loop) const {
     return llvm::is_contained(features, loop);
   }
+  /// The reductions of all stages.
+  SmallVector<linalg::GenericOp> getReductions() const;
+  /// The per-channel generics of all stages.
+  SmallVector<linalg::GenericOp> getChannelwise() const;
   /// The members with loops over the data.
   SmallVector<linalg::GenericOp> getDataGenerics() const;
   /// All members, in the order of their block.

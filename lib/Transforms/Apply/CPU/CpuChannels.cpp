@@ -46,7 +46,13 @@ private:
   Run getRow(OpBuilder &b, ArrayRef<Value> ivs) const;
   Scalars loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
                                const SmallVector<Value> &ivs) const;
+  /// Row `number` of the channel with indices `ivs`, for sums.
+  Run getSummedRow(OpBuilder &b, Value number, const SmallVector<Value> &ivs,
+                   const Scalars &uniform) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
+  void emitMoments(OpBuilder &b, const SmallVector<Value> &ivs);
+  /// Emits the sums and per-channel values of all stages.
+  void emitStages(OpBuilder &b, const SmallVector<Value> &ivs);
   /// Position of the row whose results are stored next after `row`: along the
   /// last outer loop the following row if `isForward`, otherwise the preceding
   /// one, or `row` itself if it is the first. Without outer loops, the row of
@@ -84,20 +90,53 @@ Scalars Channels::loadUniformOfChannel(OpBuilder &b, linalg::GenericOp generic,
   return channel.uniform;
 }
 
+Run Channels::getSummedRow(OpBuilder &b, Value number,
+                           const SmallVector<Value> &ivs,
+                           const Scalars &uniform) const {
+  SmallVector<Value> rowIvs(ivs);
+  if (!outer.empty())
+    delinearize(b, number, outer, rowIvs);
+  Run run = getRow(b, rowIvs);
+  run.uniform = uniform;
+  return run;
+}
+
 void Channels::emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const {
-  Scalars uniform = loadUniformOfChannel(b, group.reduction, ivs);
+  Scalars uniform = loadUniformOfChannel(b, current.reduction, ivs);
   auto getRun = [&](OpBuilder &nested, Value number) {
-    SmallVector<Value> rowIvs(ivs);
-    if (!outer.empty())
-      delinearize(nested, number, outer, rowIvs);
-    Run run = getRow(nested, rowIvs);
-    run.uniform = uniform;
-    return run;
+    return getSummedRow(nested, number, ivs, uniform);
   };
   Value rows = at(b).product(pick(sizes, outer));
   SmallVector<Value> sums =
       emitRunSums(b, {rows, getRun, {constant(b, 0), sizes[inner]}});
   storeSums(b, pick(ivs, group.features), addLanes(b, sums));
+}
+
+void Channels::emitMoments(OpBuilder &b, const SmallVector<Value> &ivs) {
+  Run channel;
+  channel.ivs = ivs;
+  Value first = loadMomentOperands(b, channel);
+  auto getRun = [&](OpBuilder &nested, Value number) {
+    return getSummedRow(nested, number, ivs, channel.uniform);
+  };
+  Value rows = at(b).product(pick(sizes, outer));
+  Moments all =
+      emitRunMoments(b, {rows, getRun, {constant(b, 0), sizes[inner]}}, first);
+  finishMoments(b, pick(ivs, group.features), all);
+}
+
+void Channels::emitStages(OpBuilder &b, const SmallVector<Value> &ivs) {
+  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
+    if (moments && moments->sum == stage) {
+      emitMoments(b, ivs);
+      ++stage; // the next one, too
+      continue;
+    }
+    enterStage(stage);
+    if (current.reduction)
+      emitSums(b, ivs);
+    emitChannelwise(b, pick(ivs, group.features));
+  }
 }
 
 Value Channels::getNext(OpBuilder &b, const Run &row, Value isForward) const {
@@ -163,9 +202,7 @@ void Channels::emit(OpBuilder &b) {
     emitFor(nested, share.iterations, [&](OpBuilder &inChannel, Value number) {
       SmallVector<Value> ivs(group.numLoops);
       delinearize(inChannel, number, group.features, ivs);
-      if (group.reduction)
-        emitSums(inChannel, ivs);
-      emitChannelwise(inChannel, pick(ivs, group.features));
+      emitStages(inChannel, ivs);
       for (linalg::GenericOp generic : group.elementwise)
         emitElementwise(inChannel, generic, ivs, share.count);
     });

@@ -66,18 +66,18 @@ SmallVector<Value> TableLoops::addRow(OpBuilder &b, const ColumnRows &chain,
                                       ValueRange chains) const {
   Run run = chain.getRun(b, row);
   run.prefetchDistance = entries.prefetchDistance;
-  loadUniform(b, group.reduction, run);
-  prefetch(b, group.reduction, run, piece);
+  loadUniform(b, current.reduction, run);
+  prefetch(b, current.reduction, run, piece);
   run.uniform.insert(entries.uniform.begin(), entries.uniform.end());
   run.hasOrderedEntries = entries.hasOrderedEntries;
-  assert(takesPairs(group.reduction, run, piece) == run.hasOrderedEntries &&
+  assert(takesPairs(current.reduction, run, piece) == run.hasOrderedEntries &&
          "other operands are uniform");
   return addTerms(b, run, piece, chains);
 }
 
 SmallVector<Value> TableLoops::inMemoryOrder(OpBuilder &b, const Piece &piece,
                                              ValueRange chains) const {
-  if (!allowsPairs(group.reduction, piece))
+  if (!allowsPairs(current.reduction, piece))
     return chains;
   return llvm::map_to_vector(chains,
                              [&](Value chain) { return fromPairs(b, chain); });
@@ -104,7 +104,7 @@ void TableLoops::addPieces(OpBuilder &b, const SumTables &tables,
     llvm::append_range(zeros, zeroTerms(b, piece.lanes));
   SmallVector<Run> runs(pieces.size(), chain.getRun(b, chain.rows.from));
   for (auto [piece, run] : llvm::zip_equal(pieces, runs))
-    readOrderedEntries(b, group.reduction, piece, run);
+    readOrderedEntries(b, current.reduction, piece, run);
   SmallVector<Value> chains = emitSumLoop(
       b, chain.rows, zeros, [&](OpBuilder &inRow, Value row, ValueRange sums) {
         SmallVector<Value> next;
@@ -197,8 +197,9 @@ Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
   IndexBuilder index = at(b);
   Value areCached =
       index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse);
-  Value arePages = index.compare(arith::CmpIPredicate::uge, chain.columns,
-                                 constant(b, getPageElements(group.reduction)));
+  Value arePages =
+      index.compare(arith::CmpIPredicate::uge, chain.columns,
+                    constant(b, getPageElements(current.reduction)));
   return index.bitOr(areCached, arePages);
 }
 
@@ -207,7 +208,7 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
   if (chain.order == RowOrder::Apart)
     return Value();
   IndexBuilder index = at(b);
-  Value page = constant(b, getPageElements(group.reduction));
+  Value page = constant(b, getPageElements(current.reduction));
   Value distance = index.mul(chain.stride, constant(b, kRowsAtOnce));
   if (chain.order == RowOrder::Adjacent)
     return index.select(areAtOnce, distance, page);
@@ -227,9 +228,9 @@ void TableLoops::addWidePieces(OpBuilder &b, const SumTables &tables,
       b, {constant(b, 0), chain.columns}, wide,
       [&](OpBuilder &nested, const Piece &piece) {
         Run run =
-            withPairs(group.reduction, chain.getRun(nested, firstRow), piece);
+            withPairs(current.reduction, chain.getRun(nested, firstRow), piece);
         run.prefetchDistance = distance;
-        readEntries(nested, group.reduction, piece, run);
+        readEntries(nested, current.reduction, piece, run);
         Piece entries = getEntries(chain, at(nested), piece);
         SmallVector<Value> chains = loadEntries(nested, tables.chains, entries);
         auto addTo = [&](OpBuilder &inRow, Value row, ValueRange sums) {

@@ -36,6 +36,7 @@ static constexpr std::pair<int64_t, int64_t> kLongChainRows[] = {{256, 16},
 CpuLoops::CpuLoops(OpBuilder &b, const ScheduledGroup &group,
                    const CpuSchedule &schedule)
     : GroupEmitter(b, group), schedule(schedule),
+      moments(MomentStages::get(group)),
       hasRowStrides(hasDataWithStrides(group)) {
   setLanes();
   emitSizes(b);

@@ -27,6 +27,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPULOOPS_H
 
 #include "Apply/GroupEmitter.h"
+#include "Schedule/Moments.h"
 
 #include "BNGrad/Dialect/Schedule.h"
 
@@ -93,6 +94,26 @@ struct RunsToSum {
   Value count;
   function_ref<Run(OpBuilder &, Value)> getRun; // by number
   Interval elements;                            // of each run
+};
+
+/// The sum of some elements of a channel less its `first` value, and the sum of
+/// squares about their mean: in f64, as scalars or vectors.
+struct Moments {
+  Value sum, squares;
+};
+/// Moments of `count` elements, a scalar of f64.
+struct CountedMoments {
+  Moments moments;
+  Value count;
+};
+
+/// The sums of a block about a center near its mean: in f32, as scalars or
+/// vectors.
+struct BlockSums {
+  Value first; // of the channel
+  Value center;
+  Value difference, square; // the sums of x - center and of its square
+  Value elements;           // their number, a scalar of f64
 };
 
 /// Arrays of any number of elements, in one allocation.
@@ -288,6 +309,38 @@ protected:
   using GroupEmitter::emitChannelwise;
   void emitChannelwise(OpBuilder &b, const Piece &piece) const;
 
+  // Mean and squares in one pass (CpuMoments.cpp). They need `moments`.
+  Value toDouble(OpBuilder &b, Value number) const;
+  /// 1/count in f64; 1 if there are no elements.
+  Value getReciprocal(OpBuilder &b, Value count) const;
+  /// The moments of no elements: scalars, or vectors of `momentLanes`.
+  CountedMoments noMoments(OpBuilder &b,
+                           std::optional<int64_t> momentLanes = {}) const;
+  using MomentsBody =
+      function_ref<CountedMoments(OpBuilder &, Value, const CountedMoments &)>;
+  /// A loop that carries moments, `first` ones before it.
+  CountedMoments emitMomentLoop(OpBuilder &b, Interval range, Value step,
+                                const CountedMoments &first,
+                                MomentsBody body) const;
+  /// The mean of a block from the sum about `first`, rounded; `first` itself if
+  /// it is not finite.
+  Value getBlockCenter(OpBuilder &b, Value first, Value sum,
+                       Value elements) const;
+  Moments getBlockMoments(OpBuilder &b, const BlockSums &block) const;
+  /// The moments of the elements of both.
+  CountedMoments joinMoments(OpBuilder &b, const CountedMoments &l,
+                             const CountedMoments &r) const;
+  /// Adds the uniform operands of both reductions to those of `run`, except for
+  /// the center. Returns the value about which the first one sums.
+  Value loadMomentOperands(OpBuilder &b, Run &run) const;
+  /// The moments of `runs`, which have these operands.
+  Moments emitRunMoments(OpBuilder &b, const RunsToSum &runs, Value first);
+  BlockSums emitBlockSums(OpBuilder &b, const RunsToSum &block, Value first);
+  /// Stores the sums of both stages for a channel, and computes its per-channel
+  /// values.
+  void finishMoments(OpBuilder &b, ArrayRef<Value> features,
+                     const Moments &channel);
+
   /// Whether the schedule is for AArch64's NEON: except for a few old x86-64
   /// CPUs, no other CPU has a fused multiply-add with 128-bit vectors.
   bool isForNeon() const { return schedule.vectorBits == 128 && schedule.fma; }
@@ -296,6 +349,8 @@ protected:
   Value bytes;     // of all data operands
   Value chainRows; // rows of a chain in a column
   CpuSchedule schedule;
+  /// The two stages that are computed in one pass, if the group has them.
+  std::optional<MomentStages> moments;
   int64_t lanes = 0; // of a register
   int64_t wide = 0;  // of four registers, the unit of unrolling
   /// Whether data are not dense but have contiguous rows.

@@ -92,7 +92,7 @@ bool CpuLoops::allowsPairs(linalg::GenericOp generic,
   if (piece.lanes < wide || generic.hasIndexSemantics())
     return false;
   // NEON extends and rounds elements in order with fewer instructions.
-  if (isForNeon() && generic != group.reduction)
+  if (isForNeon() && isParallel(generic))
     return false;
   for (OpOperand &operand : generic->getOpOperands()) {
     BlockArgument arg = generic.getMatchingBlockArgument(&operand);

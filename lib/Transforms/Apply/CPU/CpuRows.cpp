@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CpuRows.h"
 #include "Apply/Sums.h"
-#include "CpuTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -32,95 +32,6 @@ static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
 static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
 /// Fewer folded rows than this are less work than adding the sums of a fold.
 static constexpr int64_t kFewFoldedRows = 8;
-/// Adding the sums of more channels than this takes one thread longer than
-/// waking another.
-static constexpr int64_t kSerialChannels = 64;
-
-namespace {
-class Rows : public TableLoops {
-public:
-  explicit Rows(const CpuLoops &shared)
-      : TableLoops(shared), height(sizes[0]), channels(sizes[1]) {}
-
-  void emit(OpBuilder &b);
-
-private:
-  /// How the first pass cuts the data. Its rows are folded rows.
-  struct Blocks {
-    Value fold;        // rows of the data that are taken as one
-    Value columns;     // of a row
-    Value rows;        // of all blocks
-    Value restColumns; // elements after the last row, less than a row
-    Value count;       // of blocks
-    Value stride;      // entries between the sums of neighbours
-    Value chains;      // of all blocks
-  };
-  /// How the second pass cuts the data. Its rows are folded rows.
-  struct Elements {
-    Value columns;  // of a row
-    Value isNarrow; // an i1: `columns` is `wide`, for emitNarrowRows
-    Value shift;    // elements before the first row
-    Value rows;     // the last one may be shorter
-    Value step;     // rows read forward before stepping back
-  };
-
-  // Plans.
-  /// The number of rows that fill units of `unit` elements with about `wanted`
-  /// columns; 1 if that would be too long for tables.
-  Value getFold(OpBuilder &b, int64_t unit, int64_t wanted) const;
-  void planSums(OpBuilder &b);
-  bool mayBeNarrow() const;
-  void planColumns(OpBuilder &b);
-  void planElements(OpBuilder &b);
-  /// Entries between the tables of neighbouring threads.
-  Value getTableStride(OpBuilder &b, Value columns) const;
-  void emitTables(OpBuilder &b);
-
-  // First pass.
-  void emitSums(OpBuilder &b);
-  void emitBlocks(OpBuilder &b, const Share &share) const;
-  void emitBlock(OpBuilder &b, Value block, Value tableOffset) const;
-  /// Stores the sums of a block for other threads.
-  void storeJoined(OpBuilder &b, Value block, Value tableOffset) const;
-  /// The first row of a block.
-  Value getStart(OpBuilder &b, Value block) const;
-  void emitSumsOfChannels(OpBuilder &b) const;
-  /// Adds the sums of `block` at `column` to `sums`.
-  SmallVector<Value> addBlock(OpBuilder &b, Value block, const Piece &column,
-                              ValueRange sums) const;
-  /// Replaces the sums of the first block by the sums of all blocks.
-  void joinBlocks(OpBuilder &b) const;
-  /// Finishes `lanes` channels from `first` on, from the sums of `numBlocks`
-  /// blocks.
-  void finishChannels(OpBuilder &b, Value first, Value numBlocks) const;
-  void emitEachChannelwise(OpBuilder &b) const;
-
-  // Second pass.
-  void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
-                       const Share &share) const;
-  Run getElementsRun(OpBuilder &b, Value row, Value tableOffset) const;
-  /// The position of results of `generic` whose page is prefetched at `run`.
-  Value getNext(OpBuilder &b, linalg::GenericOp generic, const Run &run) const;
-  /// Computes the whole rows among `rows` if rows are narrow, and returns the
-  /// others.
-  Interval emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
-                          Interval rows, Value tableOffset) const;
-  void emitNarrowPieces(OpBuilder &b, linalg::GenericOp generic, Interval rows,
-                        const Run &first, bool isStreaming) const;
-  /// Computes a few elements of `run` without streaming.
-  void emitShort(OpBuilder &b, linalg::GenericOp generic, Run run,
-                 Interval range) const;
-  /// The first thread computes the elements before the first row.
-  void emitShift(OpBuilder &b, linalg::GenericOp generic, Value thread,
-                 Value tableOffset) const;
-
-  Value height, channels; // of the data
-  Blocks blocks;
-  Elements elements;
-  GroupTables tables;
-};
-} // namespace
-
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
@@ -238,11 +149,14 @@ void Rows::emitTables(OpBuilder &b) {
     return at(b).mul(getShares(b), getTableStride(b, columns));
   };
   SmallVector<TableRequest> requests;
-  if (group.reduction) {
+  if (!group.getReductions().empty()) {
+    Value ofBlocks = at(b).mul(blocks.count, blocks.stride);
     requests.push_back({TableUse::Reduction, getEntries(blocks.columns)});
     requests.push_back({TableUse::Sums, getEntries(blocks.columns)});
+    if (moments)
+      requests.push_back({TableUse::Moments, getEntries(blocks.columns)});
     requests.push_back(
-        {TableUse::JoinedSums, at(b).mul(blocks.count, blocks.stride)});
+        {moments ? TableUse::JoinedMoments : TableUse::JoinedSums, ofBlocks});
   }
   requests.push_back({TableUse::Elementwise, getEntries(elements.columns)});
   tables = createTables(b, requests);
@@ -258,38 +172,51 @@ Value Rows::getStart(OpBuilder &b, Value block) const {
                    chainRows);
 }
 
+Value Rows::isLastBlock(OpBuilder &b, Value block) const {
+  Value next = at(b).add(block, constant(b, 1));
+  return at(b).compare(arith::CmpIPredicate::eq, next, blocks.count);
+}
+
+Value Rows::getEnd(OpBuilder &b, Value block) const {
+  Value next = at(b).add(block, constant(b, 1));
+  return at(b).select(isLastBlock(b, block), blocks.rows, getStart(b, next));
+}
+
+Run Rows::getSummedRow(OpBuilder &b, Value row, Value tableOffset) const {
+  Run run;
+  run.ivs.resize(group.numLoops);
+  run.base = at(b).mul(row, blocks.columns);
+  if (hasRowStrides)
+    run.ivs.front() = row;
+  run.tables = &ofStage().reduction.inOrder;
+  run.pairs = &ofStage().reduction.pairs;
+  run.tableOffset = tableOffset;
+  return run;
+}
+
 void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   IndexBuilder index = at(b);
   Value columns = blocks.columns;
   auto getRun = [&](OpBuilder &nested, Value row) {
-    Run run;
-    run.ivs.resize(group.numLoops);
-    run.base = at(nested).mul(row, columns);
-    if (hasRowStrides)
-      run.ivs.front() = row;
-    run.tables = &tables.reduction.inOrder;
-    run.pairs = &tables.reduction.pairs;
-    run.tableOffset = tableOffset;
-    return run;
+    return getSummedRow(nested, row, tableOffset);
   };
-  Value next = index.add(block, index.constant(1));
-  Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
-  Value end = index.select(isLast, blocks.rows, getStart(b, next));
-  emitZeroSums(b, tables.sums, tableOffset, columns);
+  Value isLast = isLastBlock(b, block);
+  Value end = getEnd(b, block);
+  emitZeroSums(b, ofStage().sums, tableOffset, columns);
   emitColumnSums(
-      b, tables.sums,
+      b, ofStage().sums,
       {getRun,
        {getStart(b, block), end},
        columns,
        tableOffset,
        hasRowStrides ? RowOrder::Apart : RowOrder::Adjacent,
        /*stride=*/columns,
-       /*mayOverrun=*/!hasDataResults(group.reduction) && !hasRowStrides});
+       /*mayOverrun=*/!hasDataResults(current.reduction) && !hasRowStrides});
   // The rest of the data is less than a row.
   if (!matchPattern(blocks.restColumns, m_Zero())) {
     Value endOfRest = index.select(
         isLast, index.add(blocks.rows, index.constant(1)), blocks.rows);
-    emitColumnSums(b, tables.sums,
+    emitColumnSums(b, ofStage().sums,
                    {getRun,
                     {blocks.rows, endOfRest},
                     blocks.restColumns,
@@ -309,15 +236,15 @@ void Rows::storeJoined(OpBuilder &b, Value block, Value tableOffset) const {
                Value to = at(nested).add(entry, piece.position);
                storeEntries(
                    nested,
-                   joinEntries(nested, tables.sums, {from, piece.lanes}),
-                   tables.joined, {to, piece.lanes});
+                   joinEntries(nested, ofStage().sums, {from, piece.lanes}),
+                   ofStage().joined, {to, piece.lanes});
              });
 }
 
 void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   Value tableOffset =
       at(b).mul(share.number, getTableStride(b, blocks.columns));
-  fillByChannel(b, tables.reduction.inOrder,
+  fillByChannel(b, ofStage().reduction.inOrder,
                 {tableOffset, channels, getColumnsRead(b, blocks.columns)});
   fillSumPairs(b, tables, tableOffset, blocks.columns);
   emitFor(b, share.iterations, [&](OpBuilder &nested, Value block) {
@@ -329,8 +256,8 @@ SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
                                   const Piece &column, ValueRange sums) const {
   IndexBuilder index = at(b);
   Value entry = index.add(column.position, index.mul(block, blocks.stride));
-  return addCompensated(b, loc, sums,
-                        loadEntries(b, tables.joined, {entry, column.lanes}));
+  return addCompensated(
+      b, loc, sums, loadEntries(b, ofStage().joined, {entry, column.lanes}));
 }
 
 void Rows::joinBlocks(OpBuilder &b) const {
@@ -343,7 +270,7 @@ void Rows::joinBlocks(OpBuilder &b) const {
                       return addBlock(inBlock, block, piece, carried);
                     });
     // Tables are padded, and need no mask.
-    storeEntries(nested, joinErrors(nested, sums), tables.joined,
+    storeEntries(nested, joinErrors(nested, sums), ofStage().joined,
                  {piece.position, piece.lanes});
   });
 }
@@ -381,13 +308,17 @@ void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
   });
 }
 
+Value Rows::areFewChannels(OpBuilder &b) const {
+  return at(b).compare(arith::CmpIPredicate::ule, channels,
+                       constant(b, kSerialChannels));
+}
+
 /// Computes the sums of each channel from the sums of blocks and of a fold's
 /// rows. If few channels have many of these, the blocks are joined first.
 void Rows::emitSumsOfChannels(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value one = index.constant(1);
-  Value isSerial = index.compare(arith::CmpIPredicate::ule, channels,
-                                 index.constant(kSerialChannels));
+  Value isSerial = areFewChannels(b);
   Value numBlocks = index.select(isSerial, one, blocks.count);
   emitShares(
       b, index.ceilDiv(channels, index.constant(lanes)),
@@ -550,13 +481,21 @@ void Rows::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
 
 void Rows::emit(OpBuilder &b) {
   planColumns(b);
-  if (group.reduction)
+  if (!group.getReductions().empty())
     planSums(b);
   emitTables(b);
-  if (group.reduction)
-    emitSums(b);
-  else
-    emitEachChannelwise(b);
+  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
+    if (moments && moments->sum == stage) {
+      emitMoments(b);
+      ++stage; // the next one, too
+      continue;
+    }
+    enterStage(stage);
+    if (current.reduction)
+      emitSums(b);
+    else
+      emitEachChannelwise(b);
+  }
   if (!group.elementwise.empty())
     planElements(b);
   for (linalg::GenericOp generic : group.elementwise)

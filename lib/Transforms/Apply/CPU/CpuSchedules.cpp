@@ -135,8 +135,9 @@ void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
 
 /// Why `group` has no loops with vectors; empty if it has.
 static std::string findObstacle(const ScheduledGroup &group) {
-  if (group.reduction && !getReductionValues(group.reduction))
-    return kNotSums.str();
+  for (linalg::GenericOp reduction : group.getReductions())
+    if (!getReductionValues(reduction))
+      return kNotSums.str();
   for (linalg::GenericOp generic : group.getMembers())
     if (!generic.hasPureBufferSemantics())
       return "expected memrefs";

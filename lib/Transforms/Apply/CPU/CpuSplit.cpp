@@ -28,7 +28,7 @@ class Split : public CpuLoops {
 public:
   Split(OpBuilder &b, const CpuLoops &shared);
 
-  void emit(OpBuilder &b) const;
+  void emit(OpBuilder &b);
 
 private:
   struct Segment {
@@ -43,6 +43,13 @@ private:
                          ArrayRef<Value> tables) const;
   void emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
                          ArrayRef<Value> tables) const;
+  /// The number of a channel, by which its segments are found.
+  Value getChannel(OpBuilder &b, ArrayRef<Value> ivs) const;
+  void emitMoments(OpBuilder &b);
+  void emitMomentsOfSegment(OpBuilder &b, Value position,
+                            ArrayRef<Value> tables);
+  void emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
+                            ArrayRef<Value> tables);
   void emitElementwise(OpBuilder &b, linalg::GenericOp generic) const;
 
   unsigned inner;              // the loop of a row
@@ -100,13 +107,18 @@ void Split::emitSumsOfSegment(OpBuilder &b, Value position,
   }
 }
 
-void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
-                              ArrayRef<Value> tables) const {
+Value Split::getChannel(OpBuilder &b, ArrayRef<Value> ivs) const {
   IndexBuilder index = at(b);
   Value channel = index.constant(0);
   for (unsigned loop : group.features)
     channel = index.add(index.mul(channel, sizes[loop]), ivs[loop]);
-  Value first = index.mul(channel, segmentsOfChannel);
+  return channel;
+}
+
+void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
+                              ArrayRef<Value> tables) const {
+  IndexBuilder index = at(b);
+  Value first = index.mul(getChannel(b, ivs), segmentsOfChannel);
   SmallVector<Value> sums = emitSumLoop(
       b, {index.constant(0), segmentsOfChannel}, zeroSums(b),
       [&](OpBuilder &nested, Value segment, ValueRange carried) {
@@ -137,6 +149,56 @@ void Split::emitSums(OpBuilder &b) const {
   deallocate(b, memory);
 }
 
+void Split::emitMomentsOfSegment(OpBuilder &b, Value position,
+                                 ArrayRef<Value> tables) {
+  Segment segment = getSegment(b, position);
+  Value first = loadMomentOperands(b, segment.row);
+  auto getRun = [&](OpBuilder &, Value) { return segment.row; };
+  Moments sums =
+      emitRunMoments(b, {constant(b, 1), getRun, segment.elements}, first);
+  memref::StoreOp::create(b, loc, sums.sum, tables[0], segment.number);
+  memref::StoreOp::create(b, loc, sums.squares, tables[1], segment.number);
+}
+
+void Split::emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
+                                 ArrayRef<Value> tables) {
+  IndexBuilder index = at(b);
+  Value first = index.mul(getChannel(b, ivs), segmentsOfChannel);
+  auto addSegment = [&](OpBuilder &nested, Value segment,
+                        const CountedMoments &sofar) {
+    IndexBuilder inside = at(nested);
+    Value start =
+        inside.mul(inside.rem(segment, segmentsOfRow), segmentElements);
+    Value elements =
+        inside.min(segmentElements, inside.sub(sizes[inner], start));
+    Value entry = inside.add(first, segment);
+    Value sum = memref::LoadOp::create(nested, loc, tables[0], entry);
+    Value squares = memref::LoadOp::create(nested, loc, tables[1], entry);
+    return joinMoments(nested, sofar,
+                       {{sum, squares}, toDouble(nested, elements)});
+  };
+  Moments all = emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
+                               index.constant(1), noMoments(b), addSegment)
+                    .moments;
+  finishMoments(b, pick(ivs, group.features), all);
+}
+
+void Split::emitMoments(OpBuilder &b) {
+  TableMemory memory =
+      createTables(b, {{segments, b.getF64Type()}, {segments, b.getF64Type()}});
+  emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
+    emitFor(nested, share.iterations,
+            [&](OpBuilder &inSegment, Value position) {
+              emitMomentsOfSegment(inSegment, position, memory.tables);
+            });
+  });
+  emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
+            [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+              emitMomentsOfChannel(nested, ivs, memory.tables);
+            });
+  deallocate(b, memory);
+}
+
 void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
   Value step = getStep(b, segmentElements);
   auto emitSegment = [&](OpBuilder &nested, Value position) {
@@ -155,13 +217,21 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
   });
 }
 
-void Split::emit(OpBuilder &b) const {
-  if (group.reduction)
-    emitSums(b);
-  emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
-            [&](OpBuilder &nested, ArrayRef<Value> ivs) {
-              emitChannelwise(nested, pick(ivs, group.features));
-            });
+void Split::emit(OpBuilder &b) {
+  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
+    if (moments && moments->sum == stage) {
+      emitMoments(b);
+      ++stage; // the next one, too
+      continue;
+    }
+    enterStage(stage);
+    if (current.reduction)
+      emitSums(b);
+    emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
+              [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+                emitChannelwise(nested, pick(ivs, group.features));
+              });
+  }
   for (linalg::GenericOp generic : group.elementwise)
     emitElementwise(b, generic);
 }

@@ -36,7 +36,7 @@ SmallVector<Value> CpuLoops::zeroTerms(OpBuilder &b, int64_t termLanes) const {
 SmallVector<Value> CpuLoops::addTerms(OpBuilder &b, const Run &run,
                                       const Piece &piece,
                                       ValueRange sums) const {
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   IRMapping mapping = clonePiece(b, reduction, run, piece, sums);
   storePiece(b, reduction, run, piece, mapping, /*isStreaming=*/false);
   Operation *yield = reduction.getBody()->getTerminator();
@@ -98,8 +98,8 @@ SmallVector<Value> CpuLoops::addRest(OpBuilder &b, const Run &run,
   // Overlapping registers have the rest in other lanes. Whether there is a mask
   // of i1 must not change the bits of the sums.
   bool overlap = !getConstantIntValue(plan.rest) &&
-                 branchesOnMasks(group.reduction, /*isForBooleans=*/false) &&
-                 !hasDataResults(group.reduction);
+                 branchesOnMasks(current.reduction, /*isForBooleans=*/false) &&
+                 !hasDataResults(current.reduction);
   Value isLong;
   if (overlap) {
     Value length =
@@ -151,11 +151,15 @@ CpuLoops::ChainPlan CpuLoops::planChains(OpBuilder &b,
   Value end = index.sub(index.add(elements.from, length), plan.rest);
   plan.elements = {elements.from, end};
   plan.zeros = zeroTerms(b, wide);
-  plan.chain = index.mul(index.max(chainRows, index.constant(kChain)),
+  // The sums of a block have smaller errors than those of a channel
+  // (docs/numerics.md, section 10).
+  Value chainTerms =
+      moments ? index.min(chainRows, index.constant(kChain)) : chainRows;
+  plan.chain = index.mul(index.max(chainTerms, index.constant(kChain)),
                          index.constant(wide));
   Value terms = index.ceilDiv(length, index.constant(wide));
   plan.runsOfChain =
-      index.max(index.div(chainRows, index.max(terms, one)), one);
+      index.max(index.div(chainTerms, index.max(terms, one)), one);
   return plan;
 }
 
@@ -174,7 +178,7 @@ SmallVector<Value> CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
             inChain, numbers, plan.zeros,
             [&](OpBuilder &inRun, Value number, ValueRange partials) {
               Run run = runs.getRun(inRun, number);
-              loadUniform(inRun, group.reduction, run);
+              loadUniform(inRun, current.reduction, run);
               return addChain(inRun, run, plan, {start, stop}, partials);
             });
         return addCompensated(inChain, loc, chainSums, terms);
@@ -221,7 +225,7 @@ SmallVector<Value> CpuLoops::addLanes(OpBuilder &b, ValueRange sums) const {
 
 void CpuLoops::storeSums(OpBuilder &b, ArrayRef<Value> features,
                          ValueRange totals) const {
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   SmallVector<Value> ivs(group.numLoops);
   for (auto [loop, iv] : llvm::zip_equal(group.features, features))
     ivs[loop] = iv;
@@ -246,11 +250,11 @@ bool CpuLoops::hasChannelVectors() const {
   if (group.features.size() != 1)
     return false;
   for (auto [result, term] : values.terms) {
-    linalg::GenericOp reduction = group.reduction;
+    linalg::GenericOp reduction = current.reduction;
     if (!hasVectors(reduction, *reduction.getDpsInitOperand(result)))
       return false;
   }
-  return llvm::all_of(group.channelwise, [&](linalg::GenericOp generic) {
+  return llvm::all_of(current.channelwise, [&](linalg::GenericOp generic) {
     return isVectorizable(generic) &&
            llvm::all_of(generic->getOpOperands(), [&](OpOperand &operand) {
              return hasVectors(generic, operand);
@@ -260,7 +264,7 @@ bool CpuLoops::hasChannelVectors() const {
 
 void CpuLoops::storeSums(OpBuilder &b, const Piece &piece,
                          ValueRange totals) const {
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   for (auto [term, total] : llvm::zip_equal(values.terms, totals)) {
     Value output = reduction.getDpsInitOperand(term.first)->get();
     Value before = load(b, output, piece.position, piece);
@@ -271,7 +275,7 @@ void CpuLoops::storeSums(OpBuilder &b, const Piece &piece,
 
 void CpuLoops::emitChannelwise(OpBuilder &b, const Piece &piece) const {
   auto readIndex = [&](OpBuilder &, unsigned) { return createSteps(b, piece); };
-  for (linalg::GenericOp generic : group.channelwise) {
+  for (linalg::GenericOp generic : current.channelwise) {
     auto read = [&, generic](OpBuilder &, OpOperand &operand) mutable {
       Value value = operand.get();
       if (!isa<MemRefType>(value.getType()))

@@ -77,20 +77,41 @@ GroupTables TableLoops::createTables(OpBuilder &b,
         tables.pairs[operand] = Value();
     }
   };
-  if (group.reduction)
-    addOperands(result.reduction, group.reduction);
+  for (const Stage &stage : group.stages) {
+    StageTables &ofStage = result.stages.emplace_back();
+    if (stage.reduction)
+      addOperands(ofStage.reduction, stage.reduction);
+  }
   addOperands(result.elementwise, group.elementwise);
-  auto getMaps = [&](TableUse use) -> std::array<ChannelTables *, 2> {
-    OperandTables &tables =
-        use == TableUse::Reduction ? result.reduction : result.elementwise;
-    return {&tables.inOrder, &tables.pairs};
+  // The types of the sums, and the operands of generics, of all stages.
+  auto forEachSum = [&](function_ref<void(StageTables &, Type)> body) {
+    for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages))
+      if (stage.reduction)
+        for (auto [i, term] : getReductionValues(stage.reduction)->terms)
+          body(ofStage, term.getType());
+  };
+  auto getMaps = [&](TableUse use) {
+    SmallVector<ChannelTables *> maps;
+    auto addMaps = [&](OperandTables &tables) {
+      maps.append({&tables.inOrder, &tables.pairs});
+    };
+    if (use == TableUse::Elementwise)
+      addMaps(result.elementwise);
+    else
+      for (StageTables &ofStage : result.stages)
+        addMaps(ofStage.reduction);
+    return maps;
   };
 
   SmallVector<TableType> types;
   for (auto [use, entries] : requests) {
-    if (use == TableUse::Sums || use == TableUse::JoinedSums)
-      for (unsigned i : llvm::seq(numSums()))
-        types.append(use == TableUse::Sums ? 3 : 1, {entries, sumType(i)});
+    unsigned tablesOfSum = use == TableUse::Sums ? 3 : 1;
+    if (use == TableUse::Moments || use == TableUse::JoinedMoments)
+      types.append(2, {entries, b.getF64Type()});
+    else if (use == TableUse::Sums || use == TableUse::JoinedSums)
+      forEachSum([&, entries = entries](StageTables &, Type type) {
+        types.append(tablesOfSum, {entries, type});
+      });
     else
       for (ChannelTables *tables : getMaps(use))
         for (auto [operand, table] : *tables)
@@ -102,15 +123,22 @@ GroupTables TableLoops::createTables(OpBuilder &b,
   for (auto [use, entries] : requests) {
     switch (use) {
     case TableUse::Sums:
-      for (unsigned i = 0; i < numSums(); ++i) {
-        result.sums.sums.append({*next, *std::next(next)});
-        result.sums.chains.push_back(*std::next(next, 2));
+      forEachSum([&](StageTables &ofStage, Type) {
+        ofStage.sums.sums.append({*next, *std::next(next)});
+        ofStage.sums.chains.push_back(*std::next(next, 2));
         std::advance(next, 3);
-      }
+      });
       break;
     case TableUse::JoinedSums:
-      for (unsigned i = 0; i < numSums(); ++i)
-        result.joined.push_back(*next++);
+      forEachSum([&](StageTables &ofStage, Type) {
+        ofStage.joined.push_back(*next++);
+      });
+      break;
+    case TableUse::Moments:
+    case TableUse::JoinedMoments:
+      for (int i = 0; i < 2; ++i)
+        (use == TableUse::Moments ? result.moments : result.joinedMoments)
+            .push_back(*next++);
       break;
     case TableUse::Reduction:
     case TableUse::Elementwise:
@@ -271,7 +299,7 @@ void TableLoops::fillPairs(OpBuilder &b, const OperandTables &tables,
 void TableLoops::fillSumPairs(OpBuilder &b, const GroupTables &tables,
                               Value first, Value columns) const {
   Value read = at(b).select(areNarrow(b, columns), constant(b, 0), columns);
-  fillPairs(b, tables.reduction, first, read);
+  fillPairs(b, tables.stages[stageNumber].reduction, first, read);
 }
 
 void TableLoops::fillElementPairs(OpBuilder &b, const GroupTables &tables,

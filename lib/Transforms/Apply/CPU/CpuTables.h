@@ -35,17 +35,31 @@ struct OperandTables {
   ChannelTables pairs;   // the same in the order of pairs, if one uses it
 };
 
-/// The tables of a group, in one allocation.
-struct GroupTables {
-  TableMemory memory;
+/// The tables of a stage.
+struct StageTables {
   SumTables sums;
   JoinedSums joined;
   OperandTables reduction;
-  OperandTables elementwise;
 };
 
-/// The purpose of some tables.
-enum class TableUse { Sums, JoinedSums, Reduction, Elementwise };
+/// The tables of a group, in one allocation.
+struct GroupTables {
+  TableMemory memory;
+  SmallVector<StageTables, 0> stages;
+  OperandTables elementwise;
+  SmallVector<Value> moments;       // the sum and the squares
+  SmallVector<Value> joinedMoments; // the same, for other threads
+};
+
+/// The purpose of some tables; of all stages, except for element-wise generics.
+enum class TableUse {
+  Sums,
+  JoinedSums,
+  Reduction,
+  Elementwise,
+  Moments,
+  JoinedMoments
+};
 struct TableRequest {
   TableUse use;
   Value entries; // of each table
@@ -114,9 +128,9 @@ protected:
                           const Piece &piece, Run &run) const;
   /// An i1: whether rows of `columns` are narrow.
   Value areNarrow(OpBuilder &b, Value columns) const;
-  /// Copies the entries of whole pieces of `columns`, from `first` on, to
-  /// `tables.reduction.pairs` for wide rows, as `emitColumnSums` then reads
-  /// them there.
+  /// Copies the entries of whole pieces of `columns`, from `first` on, to the
+  /// pairs of the current stage's reduction for wide rows, as `emitColumnSums`
+  /// then reads them there.
   void fillSumPairs(OpBuilder &b, const GroupTables &tables, Value first,
                     Value columns) const;
   /// The same for `tables.elementwise.pairs` if results are not streamed, as

@@ -31,8 +31,9 @@ private:
     Value firstChannel, numChannels;
     Value columns; // elements of its rows in one sample
   };
+  const StageTables &ofStage() const { return tables.stages[stageNumber]; }
   void emitShare(OpBuilder &b, const Share &share);
-  void emitTile(OpBuilder &b, Value number) const;
+  void emitTile(OpBuilder &b, Value number);
   Run getRun(OpBuilder &b, const Tile &tile, Value sample,
              const OperandTables &operandTables) const;
   void emitSums(OpBuilder &b, const Tile &tile) const;
@@ -94,7 +95,7 @@ void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
         Value mask = createMask(nested, rest, wide);
         Piece piece = {at(nested).add(start, element), wide, mask};
         return addCompensated(nested, loc, carried,
-                              joinEntries(nested, tables.sums, piece));
+                              joinEntries(nested, ofStage().sums, piece));
       });
   SmallVector<Value> totals = addLanes(b, sums);
   storeSums(b, at(b).add(tile.firstChannel, channel), totals);
@@ -102,14 +103,14 @@ void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
 
 void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   Value zeroIndex = constant(b, 0);
-  fillByRow(b, tables.reduction.inOrder,
+  fillByRow(b, ofStage().reduction.inOrder,
             {tile.firstChannel, tile.numChannels, rowSize});
   fillSumPairs(b, tables, zeroIndex, tile.columns);
-  emitZeroSums(b, tables.sums, zeroIndex, tile.columns);
+  emitZeroSums(b, ofStage().sums, zeroIndex, tile.columns);
   auto getSummedRun = [&](OpBuilder &nested, Value sample) {
-    return getRun(nested, tile, sample, tables.reduction);
+    return getRun(nested, tile, sample, ofStage().reduction);
   };
-  emitColumnSums(b, tables.sums,
+  emitColumnSums(b, ofStage().sums,
                  {getSummedRun,
                   {zeroIndex, samples},
                   tile.columns,
@@ -121,18 +122,21 @@ void Tiles::emitSums(OpBuilder &b, const Tile &tile) const {
   });
 }
 
-void Tiles::emitTile(OpBuilder &b, Value number) const {
+void Tiles::emitTile(OpBuilder &b, Value number) {
   IndexBuilder index = at(b);
   Tile tile;
   tile.firstChannel = index.mul(number, channelsOfTile);
   tile.numChannels =
       index.min(channelsOfTile, index.sub(channels, tile.firstChannel));
   tile.columns = index.mul(tile.numChannels, rowSize);
-  if (group.reduction)
-    emitSums(b, tile);
-  emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
-    emitChannelwise(nested, at(nested).add(tile.firstChannel, channel));
-  });
+  for (unsigned stage : llvm::seq(group.stages.size())) {
+    enterStage(stage);
+    if (current.reduction)
+      emitSums(b, tile);
+    emitEachChannel(b, tile, [&](OpBuilder &nested, Value channel) {
+      emitChannelwise(nested, at(nested).add(tile.firstChannel, channel));
+    });
+  }
   fillByRow(b, tables.elementwise.inOrder,
             {tile.firstChannel, tile.numChannels, rowSize});
   Value zeroIndex = constant(b, 0);

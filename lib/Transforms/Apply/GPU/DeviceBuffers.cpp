@@ -22,6 +22,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -135,6 +136,19 @@ static Value createDense(OpBuilder &b, Location loc, Value root, bool isRead) {
   return dense;
 }
 
+/// Calls `visit` with each memref that the body of `member` reads beside its
+/// operands.
+static void forEachReadBeside(linalg::GenericOp member,
+                              function_ref<void(OpOperand &)> visit) {
+  SmallVector<OpOperand *> operands;
+  visitUsedValuesDefinedAbove(member.getRegion(), [&](OpOperand *operand) {
+    if (isMemRef(operand->get()))
+      operands.push_back(operand);
+  });
+  for (OpOperand *operand : operands)
+    visit(*operand);
+}
+
 DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
                              bool deviceArguments)
     : loc(group.getMembers().front().getLoc()),
@@ -151,17 +165,24 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
     for (OpOperand *operand : member.getDpsInputOperands())
       if (isMemRef(operand->get()))
         access(operand->get()).isRead = true;
+    forEachReadBeside(member, [&](OpOperand &operand) {
+      access(operand.get()).isRead = true;
+    });
     for (OpOperand &init : member.getDpsInitsMutable()) {
       Access &output = access(init.get());
       output.isWritten = true;
       if (member.getMatchingBlockArgument(&init).use_empty())
         continue;
       unsigned i = init.getOperandNumber() - member.getNumDpsInputs();
+      const Stage *stage = llvm::find_if(group.stages, [&](const Stage &stage) {
+        return stage.reduction == member;
+      });
       linalg::FillOp fill;
-      if (member == group.reduction)
+      if (stage != group.stages.end())
         fill = findFill(init.get(), member);
       if (fill) {
-        initialValues[i] = fill.getInputs()[0];
+        unsigned number = stage - group.stages.begin();
+        initialValues[{number, i}] = fill.getInputs()[0];
         fills.insert(fill);
       } else {
         output.isRead = true;
@@ -199,6 +220,10 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
     for (OpOperand &operand : member->getOpOperands())
       if (isMemRef(operand.get()))
         operand.set(getDevice(b, operand.get()));
+  for (linalg::GenericOp member : group.getMembers())
+    forEachReadBeside(member, [&](OpOperand &operand) {
+      operand.set(getDevice(b, operand.get()));
+    });
   for (Operation *op : dead)
     op->erase();
 }

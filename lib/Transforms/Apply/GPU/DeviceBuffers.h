@@ -28,8 +28,10 @@ public:
 
   /// A token of the stream.
   Value getStream() const { return stream; }
-  /// The initial value of sum `i` of the reduction; null to use its output's.
-  Value getInitialValue(unsigned i) const { return initialValues.lookup(i); }
+  /// The initial value of sum `i` of stage `stage`; null to use its output's.
+  Value getInitialValue(unsigned stage, unsigned i) const {
+    return initialValues.lookup({stage, i});
+  }
   /// True if nothing but the group reads `memref`.
   bool isTemporary(Value memref) const;
   /// True if `memref` is known to be aligned to 16 bytes.
@@ -65,7 +67,7 @@ private:
   SmallVector<Value> allocated;
   SmallVector<std::pair<Value, Value>> results;    // device, host
   SmallVector<std::pair<Value, Value>> denseForms; // dense, strided
-  DenseMap<unsigned, Value> initialValues;
+  DenseMap<std::pair<unsigned, unsigned>, Value> initialValues; // stage, sum
 };
 
 /// Converts dense copies from and to the arguments of `function`, which are in

@@ -67,8 +67,10 @@ FailureOr<bool> mlir::bngrad::emitKernels(RewriterBase &rewriter,
     reason = "expected integers of 1, 8, 16, 32 or 64 bits";
     return false;
   }
-  int64_t sumBytes = group.reduction ? getSumBytes(group.reduction) : 0;
-  if (sumBytes > kMostSumBytes) {
+  for (linalg::GenericOp reduction : group.getReductions()) {
+    int64_t sumBytes = getSumBytes(reduction);
+    if (sumBytes <= kMostSumBytes)
+      continue;
     reason = "expected sums of at most " + std::to_string(kMostSumBytes) +
              " bytes per channel, got " + std::to_string(sumBytes);
     return false;

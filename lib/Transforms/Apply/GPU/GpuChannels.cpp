@@ -22,10 +22,10 @@ using namespace mlir::bngrad;
 
 SmallVector<OpOperand *> GpuKernels::getChannelResults() const {
   SmallVector<OpOperand *> results;
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   for (auto [result, term] : values.terms)
     results.push_back(reduction.getDpsInitOperand(result));
-  for (linalg::GenericOp generic : group.channelwise)
+  for (linalg::GenericOp generic : current.channelwise)
     for (OpOperand &init : generic.getDpsInitsMutable())
       results.push_back(&init);
   return results;
@@ -34,14 +34,14 @@ SmallVector<OpOperand *> GpuKernels::getChannelResults() const {
 SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
   SmallVector<OpOperand *> inputs;
   DenseSet<Value> computed; // viewed memrefs
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   for (auto [result, term] : values.terms) {
     OpOperand *init = reduction.getDpsInitOperand(result);
-    if (!buffers.getInitialValue(result))
+    if (!buffers.getInitialValue(stageNumber, result))
       inputs.push_back(init);
     computed.insert(getViewed(init->get()));
   }
-  for (linalg::GenericOp generic : group.channelwise) {
+  for (linalg::GenericOp generic : current.channelwise) {
     for (OpOperand &operand : generic->getOpOperands())
       if (isa<MemRefType>(operand.get().getType()) &&
           !generic.getMatchingBlockArgument(&operand).use_empty() &&
@@ -56,7 +56,14 @@ SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
 bool GpuKernels::isRead(OpOperand &result) const {
   if (!buffers.isTemporary(result.get()))
     return true;
-  return llvm::any_of(group.elementwise, [&](linalg::GenericOp generic) {
+  SmallVector<linalg::GenericOp> readers = group.elementwise;
+  for (const Stage &later :
+       ArrayRef(group.stages).drop_front(stageNumber + 1)) {
+    if (later.reduction)
+      readers.push_back(later.reduction);
+    llvm::append_range(readers, later.channelwise);
+  }
+  return llvm::any_of(readers, [&](linalg::GenericOp generic) {
     return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
       return getViewed(operand->get()) == getViewed(result.get()) &&
              !generic.getMatchingBlockArgument(operand).use_empty();
@@ -68,7 +75,7 @@ SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
                                              const Indices &indices) const {
   auto generic = cast<linalg::GenericOp>(operand.getOwner());
   AffineMap map = generic.getIndexingMapsArray()[operand.getOperandNumber()];
-  if (generic == group.reduction)
+  if (!isParallel(generic))
     return applyMap(b, loc, map, indices);
   return applyMap(b, loc, map, pick(indices, group.features));
 }
@@ -126,17 +133,17 @@ void GpuKernels::computeChannel(OpBuilder &b, const Indices &indices,
     computed[getViewed(init.get())] = value;
     body(b, init, value);
   };
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   for (auto [i, total] : llvm::enumerate(totals)) {
     unsigned result = values.terms[i].first;
     OpOperand *init = reduction.getDpsInitOperand(result);
-    Value before = buffers.getInitialValue(result);
+    Value before = buffers.getInitialValue(stageNumber, result);
     if (!before)
       before = read(b, *init);
     add(*init, arith::AddFOp::create(b, loc, before, total));
   }
   SmallVector<Value> features = pick(indices, group.features);
-  for (linalg::GenericOp generic : group.channelwise) {
+  for (linalg::GenericOp generic : current.channelwise) {
     IRMapping mapping = cloneElement(
         b, generic,
         {read, [&](OpBuilder &, unsigned loop) { return features[loop]; }});

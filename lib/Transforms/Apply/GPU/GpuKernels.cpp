@@ -285,7 +285,7 @@ IRMapping GpuKernels::clonePiece(OpBuilder &b, linalg::GenericOp generic,
   auto readOperand = [&](OpBuilder &, OpOperand &operand) -> Value {
     if (Value value = common.lookup(&operand))
       return value;
-    if (generic == group.reduction && generic.isDpsInit(&operand) &&
+    if (!isParallel(generic) && generic.isDpsInit(&operand) &&
         !isDataMap(generic.getMatchingIndexingMap(&operand)))
       return {}; // the accumulator of a sum
     return loadPiece(b, generic, operand, indices, lanes);

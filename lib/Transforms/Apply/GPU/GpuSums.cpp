@@ -24,8 +24,8 @@ static constexpr int64_t kGroupsOfThread = 8;
 SmallVector<Value>
 GpuKernels::cloneTerms(OpBuilder &b, const DenseMap<OpOperand *, Value> &common,
                        const Indices &indices, int64_t lanes) const {
-  IRMapping mapping = clonePiece(b, group.reduction, common, indices, lanes);
-  storeResults(b, group.reduction, mapping, indices, lanes);
+  IRMapping mapping = clonePiece(b, current.reduction, common, indices, lanes);
+  storeResults(b, current.reduction, mapping, indices, lanes);
   SmallVector<Value> terms;
   for (auto [i, term] : values.terms) {
     Value value = mapping.lookupOrDefault(term);
@@ -54,7 +54,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
   DenseMap<OpOperand *, Value> common =
-      loadCommon(b, group.reduction, indices, lanes);
+      loadCommon(b, current.reduction, indices, lanes);
   unsigned numSumValues = 2 * numSums();
   Chunks chunks = planChunks(b, pieces);
   // Add lanes of one channel first: a running sum with its error per lane takes

@@ -345,7 +345,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   delinearize(b, firstChannel, group.features, indices);
   SmallVector<Value> sums;
   // The rows of the block are adjacent in shared memory.
-  if (readsOnChip(group.reduction)) {
+  if (readsOnChip(current.reduction)) {
     isLinear = true;
     sums = emitSums(
         b, createWalk(b, {inner}, stride, lanes), indices,

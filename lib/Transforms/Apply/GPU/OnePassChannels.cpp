@@ -42,7 +42,7 @@ void OnePass::planChannels() {
           {result, planArray(getElementTypeOrSelf(result->get()))});
   for (OpOperand *input : getChannelInputs())
     readsResults |= isResult(input->get());
-  linalg::GenericOp reduction = group.reduction;
+  linalg::GenericOp reduction = current.reduction;
   for (Value input : reduction.getDpsInputs())
     readsResults |= isResult(input);
 }

@@ -235,7 +235,7 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
 
 TwoPass::FinishGrid TwoPass::planFinish(const Partials &partials) const {
   int64_t slices = 1, bytes = 0;
-  if (group.reduction)
+  if (current.reduction)
     slices = getConstantIntValue(partials.slices).value_or(schedule.sumBlocks);
   for (unsigned i : llvm::seq(numSums()))
     bytes += sumType(i).getWidth() / 8;
@@ -314,7 +314,9 @@ void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
       shared.push_back(getSharedType(
           getScratchSize(grid.rows, grid.columns, /*lanes=*/1), sumType(i)));
   LaunchShape shape = {blocks, grid.rows * grid.columns, shared};
-  shape.startsNext = overlaps && !group.elementwise.empty();
+  bool isLast =
+      group.elementwise.empty() && stageNumber + 1 == group.stages.size();
+  shape.startsNext = overlaps && !isLast;
   launch(b, "finish", shape, [&](OpBuilder &nested, Kernel kernel) {
     emitFinishOfTile(nested, kernel, partials, grid);
   });
@@ -348,7 +350,7 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
                      });
     });
   };
-  if (!group.reduction)
+  if (!current.reduction)
     return forEachOfBlock(b, kernel, grid.columns,
                           [&](OpBuilder &nested, Value column) {
                             finish(nested, column, /*totals=*/{});
@@ -375,16 +377,17 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
 }
 
-void TwoPass::emit(OpBuilder &b) {
+void TwoPass::emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch) {
   IndexBuilder index = at(b);
   Partials partials;
-  if (group.reduction) {
+  if (current.reduction) {
     bool isByColumns = group.isFeature(inner);
     Value tiles = channels;
-    Value elementsOfBlock = index.constant(threads * getLanes(group.reduction));
+    Value elementsOfBlock =
+        index.constant(threads * getLanes(current.reduction));
     if (isByColumns) {
       int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
-                        getLanes(group.reduction);
+                        getLanes(current.reduction);
       tiles = index.ceilDiv(channels, index.constant(columns));
       elementsOfBlock = index.constant(
           std::max<int64_t>(threads / schedule.blockAccesses, 1));
@@ -392,15 +395,24 @@ void TwoPass::emit(OpBuilder &b) {
     Value elements = index.product(pick(sizes, reduced));
     partials =
         createPartials(b, countSlices(b, {tiles, elements, elementsOfBlock}));
-    emitByLanes(b, group.reduction, [&](OpBuilder &nested, int64_t lanes) {
+    emitByLanes(b, current.reduction, [&](OpBuilder &nested, int64_t lanes) {
       if (isByColumns)
         emitColumnSums(nested, partials, lanes);
       else
         emitChannelSums(nested, partials, lanes);
     });
   }
-  if (group.reduction || !group.channelwise.empty())
+  if (current.reduction || !current.channelwise.empty())
     emitFinish(b, partials);
+  llvm::append_range(scratch, partials.memrefs);
+}
+
+void TwoPass::emit(OpBuilder &b) {
+  SmallVector<Value> scratch;
+  for (unsigned stage : llvm::seq(group.stages.size())) {
+    enterStage(stage);
+    emitStage(b, scratch);
+  }
   for (linalg::GenericOp generic : group.elementwise) {
     // The rest of the inputs stays in the second-level cache.
     isStreaming = generic == group.elementwise.back();
@@ -409,7 +421,7 @@ void TwoPass::emit(OpBuilder &b) {
     });
   }
   // Kernels overlap only if their launches have no other call in between.
-  for (Value memref : partials.memrefs)
+  for (Value memref : scratch)
     buffers.free(b, memref);
 }
 

@@ -26,6 +26,10 @@ public:
   void emit(OpBuilder &b);
 
 private:
+  /// Emits the kernels of the current stage. Appends the memory of partial sums
+  /// to `scratch`.
+  void emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch);
+
   using LanesBody = function_ref<void(OpBuilder &, int64_t)>;
 
   /// Emits `body` for vectors if `generics` can be read in vectors, else for
