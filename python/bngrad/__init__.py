@@ -1,4 +1,4 @@
-"""Gradients of batch normalization, for numpy and arrays with DLPack.
+"""Batch normalization and its gradients, for numpy and arrays with DLPack.
 
 bngrad.torch and bngrad.jax are for PyTorch and JAX. With the package
 bngrad-compiler, bngrad.compile compiles programs of MLIR.
@@ -15,8 +15,9 @@ from bngrad._errors import (CompileError, CompilerNotFoundError, DeviceError,
 try:
     from bngrad._numpy import (__version__, batch_norm_backward,
                                batch_norm_backward_elemt,
-                               batch_norm_backward_reduce, get_num_threads,
-                               set_num_threads)
+                               batch_norm_backward_reduce,
+                               batch_norm_inference, batch_norm_training,
+                               get_num_threads, set_num_threads)
 except ImportError as error:
     raise ImportError(
         f"bngrad: cannot load the extension module bngrad._numpy: {error}: install the wheel for this "
@@ -27,8 +28,8 @@ __all__ = [
     "DtypeError", "Error", "Explanation", "Parameter", "ParameterError",
     "Program", "ShapeError", "StridesError", "__version__",
     "batch_norm_backward", "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce", "compile", "explain", "get_num_threads",
-    "opt", "set_num_threads",
+    "batch_norm_backward_reduce", "batch_norm_inference", "batch_norm_training",
+    "compile", "explain", "get_num_threads", "opt", "set_num_threads",
 ]
 
 # Held while a thread imports parts of the package that few programs need, so that a fork waits for it. Python's own

@@ -23,8 +23,8 @@ __all__ = [
     "DtypeError", "Error", "Explanation", "Parameter", "ParameterError",
     "Program", "ShapeError", "StridesError", "__version__",
     "batch_norm_backward", "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce", "compile", "explain", "get_num_threads",
-    "opt", "set_num_threads",
+    "batch_norm_backward_reduce", "batch_norm_inference", "batch_norm_training",
+    "compile", "explain", "get_num_threads", "opt", "set_num_threads",
 ]
 
 __version__: str
@@ -34,6 +34,7 @@ class _Array(Protocol):
 
 _T = TypeVar("_T", bound=_Array)
 
+_Result = Literal["output", "mean", "variance", "inv_std"]
 _Gradient = Literal["grad_input", "grad_scale", "grad_offset"]
 _Dims = SupportsIndex | Sequence[SupportsIndex]
 
@@ -69,6 +70,30 @@ def batch_norm_backward_elemt(
     scale: _Array | None = None, variance: _Array | None = None,
     inv_std: _Array | None = None, epsilon: SupportsFloat = 0.0,
     mask: _Array | None = None, feature_dims: _Dims = (1,),
+    out: _Array | None = None,
+) -> _T: ...
+
+@overload
+def batch_norm_training(
+    input: _T, *,
+    scale: _Array | None = None, offset: _Array | None = None,
+    epsilon: SupportsFloat = 1e-05, feature_dims: _Dims = (1,),
+    out: tuple[_Array | None, _Array | None, _Array | None, _Array | None] | None = None,
+) -> tuple[_T, _T, _T, _T]: ...
+@overload
+def batch_norm_training(
+    input: _T, *,
+    scale: _Array | None = None, offset: _Array | None = None,
+    epsilon: SupportsFloat = 1e-05, feature_dims: _Dims = (1,),
+    out: tuple[_Array | None, _Array | None, _Array | None, _Array | None] | None = None,
+    wanted: Sequence[_Result],
+) -> tuple[_T | None, _T | None, _T | None, _T | None]: ...
+
+def batch_norm_inference(
+    input: _T, mean: _Array, *,
+    scale: _Array | None = None, offset: _Array | None = None,
+    variance: _Array | None = None, inv_std: _Array | None = None,
+    epsilon: SupportsFloat = 0.0, feature_dims: _Dims = (1,),
     out: _Array | None = None,
 ) -> _T: ...
 

@@ -103,6 +103,60 @@ Returns:
 Raises:
     bngrad.Error: an argument is wrong.)doc";
 
+inline const nanobind::sig kTrainingSignature(
+    "def batch_norm_training(input, *, scale=None, offset=None, epsilon=1e-05, "
+    "feature_dims=(1,), out=None, "
+    "wanted=('output', 'mean', 'variance', 'inv_std'))");
+
+inline constexpr const char *kTrainingDoc =
+    R"doc(Batch normalization with the statistics of the batch.
+
+mean and variance are those of each channel of input, the variance is biased,
+inv_std is 1 / sqrt(variance + epsilon), and output is
+(input - mean) * (scale * inv_std) + offset. Without elements mean and variance
+are 0. The kernels are compiled, by bngrad-compiler.
+
+Args:
+    input: an array as that of batch_norm_backward.
+    scale, offset: the factor and the offset of each channel, of one type; their
+        shape is that of the feature dims of input. None: 1 and 0.
+    epsilon: at least 0.
+    feature_dims: as those of batch_norm_backward.
+    out: (output, mean, variance, inv_std), arrays to write to; None: a new
+        array. output may be input itself.
+    wanted: names of the results to compute.
+
+Returns:
+    (output, mean, variance, inv_std). output has the shape, type and layout of
+    input; the others are of float32, or float64 if an argument is. None for
+    those not wanted.
+
+Raises:
+    bngrad.Error: an argument is wrong, or there is no compiler.)doc";
+
+inline const nanobind::sig kInferenceSignature(
+    "def batch_norm_inference(input, mean, *, scale=None, offset=None, "
+    "variance=None, inv_std=None, epsilon=0.0, feature_dims=(1,), out=None)");
+
+inline constexpr const char *kInferenceDoc =
+    R"doc(Batch normalization with given statistics.
+
+output is (input - mean) * (scale * r) + offset, with
+r = 1 / sqrt(variance + epsilon). The kernels are compiled, by bngrad-compiler.
+
+Args:
+    input, mean, variance, inv_std, epsilon, feature_dims: as those of
+        batch_norm_backward.
+    scale, offset: the factor and the offset of each channel; shape and type of
+        mean. None: 1 and 0.
+    out: an array to write to; None: a new one. It may be input itself.
+
+Returns:
+    output, which has the shape, type and layout of input.
+
+Raises:
+    bngrad.Error: an argument is wrong, or there is no compiler.)doc";
+
 inline constexpr const char *kGetNumThreadsDoc =
     R"doc(The number of threads of a call.
 

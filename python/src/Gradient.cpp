@@ -25,7 +25,7 @@ using namespace bngrad::python;
 namespace {
 using Arrays = std::array<Array, kNumOperands>;
 
-/// Owns the descriptor of a gradient.
+/// Owns the descriptor of an op.
 class Descriptor {
 public:
   Descriptor() = default;
@@ -41,12 +41,18 @@ public:
 
 private:
   void reset() {
-    if (descriptor)
-      bngradDestroyBatchNormBackwardDescriptor(descriptor);
-    descriptor = nullptr;
+    bngradDestroyBatchNormBackwardDescriptor(backward);
+    bngradDestroyBatchNormTrainingDescriptor(training);
+    bngradDestroyBatchNormInferenceDescriptor(inference);
+    backward = nullptr;
+    training = nullptr;
+    inference = nullptr;
   }
 
-  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+  /// At most one is not null.
+  bngradBatchNormBackwardDescriptor_t backward = nullptr;
+  bngradBatchNormTrainingDescriptor_t training = nullptr;
+  bngradBatchNormInferenceDescriptor_t inference = nullptr;
 };
 } // namespace
 
@@ -79,19 +85,43 @@ static bngradStatus_t createDescriptors(const Call &call, const Array *arrays,
   return BNGRAD_SUCCESS;
 }
 
+/// The options of a forward pass, from those of a gradient.
+template <typename Options>
+static Options makeOptions(const bngradBatchNormBackwardOptions_t &given) {
+  Options options = {};
+  options.struct_size = sizeof(options);
+  options.epsilon = given.epsilon;
+  options.num_feature_dims = given.num_feature_dims;
+  std::copy_n(given.feature_dims, BNGRAD_MAX_FEATURE_DIMS,
+              options.feature_dims);
+  return options;
+}
+
 bngradStatus_t Descriptor::create(const Call &call, const Array *arrays,
                                   bngradHandle_t handle) {
   reset();
   TensorDescriptors tensors;
   if (bngradStatus_t status = createDescriptors(call, arrays, tensors))
     return status;
-  return createDescriptor(call.op, handle, &descriptor, &call.options, tensors);
+  if (call.op == OpKind::Training) {
+    auto options = makeOptions<bngradBatchNormTrainingOptions_t>(call.options);
+    return createDescriptor(call.op, handle, &training, &options, tensors);
+  }
+  if (call.op == OpKind::Inference) {
+    auto options = makeOptions<bngradBatchNormInferenceOptions_t>(call.options);
+    options.statistic = call.options.statistic;
+    return createDescriptor(call.op, handle, &inference, &options, tensors);
+  }
+  return createDescriptor(call.op, handle, &backward, &call.options, tensors);
 }
 
 bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
   size_t size;
   if (bngradStatus_t status =
-          bngradGetBatchNormBackwardWorkspaceSize(descriptor, &size))
+          training ? bngradGetBatchNormTrainingWorkspaceSize(training, &size)
+          : inference
+              ? bngradGetBatchNormInferenceWorkspaceSize(inference, &size)
+              : bngradGetBatchNormBackwardWorkspaceSize(backward, &size))
     return status;
   char small[kSmallWorkspace];
   std::unique_ptr<char[]> large;
@@ -104,12 +134,16 @@ bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
       data[i] = arrays[i].data;
   // The call only reads it.
   data[Count] = const_cast<int64_t *>(&call.count);
-  return compute(call.op, descriptor, workspace, size, data);
+  if (training)
+    return compute(call.op, training, workspace, size, data);
+  if (inference)
+    return compute(call.op, inference, workspace, size, data);
+  return compute(call.op, backward, workspace, size, data);
 }
 
 std::string Descriptor::describe() const {
   char text[BNGRAD_DESCRIPTION_SIZE];
-  check(bngradDescribeBatchNormBackward(descriptor, text, sizeof(text)));
+  check(bngradDescribeBatchNormBackward(backward, text, sizeof(text)));
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 using namespace bngrad;
 using namespace bngrad::python;
@@ -36,10 +37,13 @@ struct Request : Call {
   /// Computes the outputs once all arguments are read.
   void execute();
   void readFeatureDims(nb::handle object);
+  void readEpsilon(nb::handle object);
   void readStatistic(nb::handle variance, nb::handle invStd, nb::handle epsilon,
                      nb::handle statistics);
   /// Reads the operands that all ops begin with.
   void readData(nb::handle gradOutput, nb::handle input, nb::handle mean);
+  /// The type of arithmetic of training.
+  Dtype getTrainingType() const;
   void describe(Operand operand);
   /// Allocates a result that the caller has not given.
   void allocate(Operand operand);
@@ -122,6 +126,12 @@ static bngradStatistics_t readStatistics(nb::handle object) {
                                    nb::repr(object).c_str());
 }
 
+void Request::readEpsilon(nb::handle object) {
+  options.epsilon = PyFloat_AsDouble(object.ptr());
+  if (options.epsilon == -1 && PyErr_Occurred())
+    throwNoNumber("epsilon", "a number", object);
+}
+
 void Request::readStatistic(nb::handle variance, nb::handle invStd,
                             nb::handle epsilon, nb::handle statistics) {
   if (variance.is_none() == invStd.is_none())
@@ -133,9 +143,7 @@ void Request::readStatistic(nb::handle variance, nb::handle invStd,
     statistic = "inv_std";
   }
   read(variance.is_none() ? invStd : variance, Statistic, statistic);
-  options.epsilon = PyFloat_AsDouble(epsilon.ptr());
-  if (options.epsilon == -1 && PyErr_Occurred())
-    throwNoNumber("epsilon", "a number", epsilon);
+  readEpsilon(epsilon);
   options.statistics = readStatistics(statistics);
 }
 
@@ -145,6 +153,14 @@ void Request::readData(nb::handle gradOutput, nb::handle input,
   read(gradOutput, GradOutput, "grad_output");
   read(input, Input, "input");
   read(mean, Mean, "mean");
+}
+
+Dtype Request::getTrainingType() const {
+  Dtype dtype = Dtype::F32;
+  for (Operand operand : {Input, Scale, Offset})
+    if (has[operand] && arrays[operand].dtype == Dtype::F64)
+      dtype = Dtype::F64;
+  return dtype;
 }
 
 /// Describes a result with its default type: data with the layout of input, or
@@ -160,7 +176,7 @@ void Request::describe(Operand operand) {
     return;
   }
   array.rank = 0;
-  array.dtype = arrays[Mean].dtype;
+  array.dtype = op == OpKind::Training ? getTrainingType() : arrays[Mean].dtype;
   if (getInfo(operand).shape == RoleShape::Sums) {
     array.dtype = getSumType(input.dtype, array.dtype);
     array.shape[array.rank++] = 2;
@@ -191,43 +207,91 @@ nb::object Request::take(Operand operand) {
   return results[operand] ? results[operand]->take() : nb::none();
 }
 
-/// The outputs that `wanted` names.
-static void readWanted(nb::handle object, bool (&wanted)[kNumOutputs]) {
+/// The results of an op that may be absent, in the order of its function.
+static std::vector<Operand> getWantedResults(OpKind op) {
+  std::vector<Operand> results;
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (info.op == op && info.use == OperandUse::WantedResult)
+      results.push_back(static_cast<Operand>(info.role));
+  return results;
+}
+
+/// Whether each of `results` is wanted, by the names in `object`; None: all.
+static std::vector<bool> readWanted(nb::handle object, OpKind op,
+                                    const std::vector<Operand> &results) {
+  std::vector<bool> wanted(results.size(), object.is_none());
+  if (object.is_none())
+    return wanted;
   bool isSequence =
       PySequence_Check(object.ptr()) && !PyUnicode_Check(object.ptr());
   if (!isSequence)
-    throwType("wanted", "names of gradients", getTypeName(object));
+    throwType("wanted",
+              op == OpKind::Backward ? "names of gradients"
+                                     : "names of results",
+              getTypeName(object));
   for (nb::handle item : object) {
     bool isKnown = false;
-    for (int i = 0; i < kNumOutputs; ++i)
+    for (size_t i = 0; i < results.size(); ++i)
       if (PyUnicode_Check(item.ptr()) &&
-          PyUnicode_CompareWithASCIIString(item.ptr(), getInfo(i).name) == 0)
+          PyUnicode_CompareWithASCIIString(item.ptr(), getName(results[i])) ==
+              0)
         wanted[i] = isKnown = true;
     if (!isKnown)
-      throwError(BNGRAD_BAD_PARAM, "wanted: expected " +
-                                       listWanted(OpKind::Backward, "'") +
+      throwError(BNGRAD_BAD_PARAM, "wanted: expected " + listWanted(op, "'") +
                                        ", got " + nb::repr(item).c_str());
+  }
+  return wanted;
+}
+
+/// Such as "a, b and c".
+static std::string listNames(const std::vector<Operand> &results) {
+  std::string text;
+  for (size_t i = 0; i < results.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == results.size() ? " and " : ", ";
+    text += getName(results[i]);
+  }
+  return text;
+}
+
+/// The caller's outputs among `results`.
+static void readOutputs(Request &request, nb::handle out,
+                        const std::vector<Operand> &results,
+                        const std::vector<bool> &wanted) {
+  auto count = static_cast<Py_ssize_t>(results.size());
+  Py_ssize_t size = PyTuple_Check(out.ptr()) ? PyTuple_Size(out.ptr()) : -1;
+  if (size != count)
+    throwType("out", "a tuple of " + listNames(results),
+              size >= 0 ? "tuple of " + std::to_string(size)
+                        : getTypeName(out));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    nb::handle item(PyTuple_GetItem(out.ptr(), i));
+    auto place = static_cast<size_t>(i);
+    if (item.is_none())
+      continue;
+    if (!wanted[place])
+      throwError(BNGRAD_BAD_PARAM, std::string("out: expected None for ") +
+                                       getName(results[place]) +
+                                       ", which is not wanted, got " +
+                                       getTypeName(item));
+    request.readOutput(item, results[place]);
   }
 }
 
-/// The caller's outputs of the whole gradient.
-static void readOutputs(Request &request, nb::handle out,
-                        const bool (&wanted)[kNumOutputs]) {
-  Py_ssize_t size = PyTuple_Check(out.ptr()) ? PyTuple_Size(out.ptr()) : -1;
-  if (size != kNumOutputs)
-    throwType("out", "a tuple of grad_input, grad_scale and grad_offset",
-              size >= 0 ? "tuple of " + std::to_string(size)
-                        : getTypeName(out));
-  for (int i = 0; i < kNumOutputs; ++i) {
-    nb::handle item(PyTuple_GetItem(out.ptr(), i));
-    if (item.is_none())
-      continue;
-    if (!wanted[i])
-      throwError(BNGRAD_BAD_PARAM,
-                 std::string("out: expected None for ") + getInfo(i).name +
-                     ", which is not wanted, got " + getTypeName(item));
-    request.readOutput(item, static_cast<Operand>(i));
-  }
+/// Computes the wanted results; returns a tuple of all.
+static nb::object computeWanted(Request &request, nb::handle out,
+                                nb::handle wantedNames) {
+  std::vector<Operand> results = getWantedResults(request.op);
+  std::vector<bool> wanted = readWanted(wantedNames, request.op, results);
+  if (!out.is_none())
+    readOutputs(request, out, results, wanted);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (wanted[i])
+      request.allocate(results[i]);
+  request.execute();
+  nb::list taken;
+  for (Operand result : results)
+    taken.append(request.take(result));
+  return nb::tuple(taken);
 }
 
 static nb::object backward(nb::handle gradOutput, nb::handle input,
@@ -242,18 +306,7 @@ static nb::object backward(nb::handle gradOutput, nb::handle input,
   request.readStatistic(variance, invStd, epsilon, statistics);
   request.readOptional(mask, Mask, "mask");
   request.readFeatureDims(featureDims);
-  bool areAll = wantedNames.is_none();
-  bool wanted[kNumOutputs] = {areAll, areAll, areAll};
-  if (!areAll)
-    readWanted(wantedNames, wanted);
-  if (!out.is_none())
-    readOutputs(request, out, wanted);
-  for (int i = 0; i < kNumOutputs; ++i)
-    if (wanted[i])
-      request.allocate(static_cast<Operand>(i));
-  request.execute();
-  return nb::make_tuple(request.take(GradInput), request.take(GradScale),
-                        request.take(GradOffset));
+  return computeWanted(request, out, wantedNames);
 }
 
 static nb::object reduce(nb::handle gradOutput, nb::handle input,
@@ -288,6 +341,39 @@ static nb::object elemt(nb::handle gradOutput, nb::handle input,
   request.allocate(GradInput);
   request.execute();
   return request.take(GradInput);
+}
+
+static nb::object training(nb::handle input, nb::handle scale,
+                           nb::handle offset, nb::handle epsilon,
+                           nb::handle featureDims, nb::handle out,
+                           nb::handle wantedNames) {
+  Request request(OpKind::Training);
+  request.like = input;
+  request.read(input, Input, "input");
+  request.readOptional(scale, Scale, "scale");
+  request.readOptional(offset, Offset, "offset");
+  request.readEpsilon(epsilon);
+  request.readFeatureDims(featureDims);
+  return computeWanted(request, out, wantedNames);
+}
+
+static nb::object inference(nb::handle input, nb::handle mean, nb::handle scale,
+                            nb::handle offset, nb::handle variance,
+                            nb::handle invStd, nb::handle epsilon,
+                            nb::handle featureDims, nb::handle out) {
+  Request request(OpKind::Inference);
+  request.like = input;
+  request.read(input, Input, "input");
+  request.read(mean, Mean, "mean");
+  request.readOptional(scale, Scale, "scale");
+  request.readOptional(offset, Offset, "offset");
+  request.readStatistic(variance, invStd, epsilon, nb::str("batch"));
+  request.readFeatureDims(featureDims);
+  if (!out.is_none())
+    request.readOutput(out, Output);
+  request.allocate(Output);
+  request.execute();
+  return request.take(Output);
 }
 
 static void setThreads(nb::handle count) {
@@ -341,6 +427,15 @@ NB_MODULE(_numpy, module) {
              "inv_std"_a = nb::none(), "epsilon"_a = 0.0, "mask"_a = nb::none(),
              "feature_dims"_a = dims, "out"_a = nb::none(), kElemtSignature,
              kElemtDoc);
+  module.def("batch_norm_training", training, "input"_a, nb::kw_only(),
+             "scale"_a = nb::none(), "offset"_a = nb::none(),
+             "epsilon"_a = 1e-5, "feature_dims"_a = dims, "out"_a = nb::none(),
+             "wanted"_a = nb::none(), kTrainingSignature, kTrainingDoc);
+  module.def("batch_norm_inference", inference, "input"_a, "mean"_a,
+             nb::kw_only(), "scale"_a = nb::none(), "offset"_a = nb::none(),
+             "variance"_a = nb::none(), "inv_std"_a = nb::none(),
+             "epsilon"_a = 0.0, "feature_dims"_a = dims, "out"_a = nb::none(),
+             kInferenceSignature, kInferenceDoc);
   nb::class_<Program>(module, "Program", nb::is_weak_referenceable())
       .def(nb::init<nb::handle, nb::handle, nb::handle>())
       .def("__call__", &Program::call);

@@ -18,8 +18,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = pathlib.Path(bngrad.__file__).parent
-FUNCTIONS = ["batch_norm_backward", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "get_num_threads",
-             "set_num_threads"]
+FUNCTIONS = ["batch_norm_backward", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "batch_norm_training",
+             "batch_norm_inference", "get_num_threads", "set_num_threads"]
 
 
 def run(program):

@@ -176,3 +176,15 @@ TEST(ReferenceForwardTest, EpsilonIsRounded) {
     EXPECT_EQ(computeReferenceInference(forward.problem).value[0], expected);
   }
 }
+
+/// The sum of equal elements is rounded, but their mean is one of them.
+TEST(ReferenceForwardTest, EqualElements) {
+  for (int64_t count : {3001, 4097, 5003, 6007}) {
+    Forward forward({count, 1}, ElementType::F64);
+    forward.set(Role::Input,
+                std::vector<double>(static_cast<size_t>(count), 0.1));
+    ReferenceTraining training = computeReferenceTraining(forward.problem);
+    EXPECT_EQ(training.mean.value[0], 0.1);
+    EXPECT_EQ(training.variance.value[0], 0) << count;
+  }
+}
