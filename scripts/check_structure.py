@@ -69,6 +69,7 @@ SHARED_HEADERS = {
     "lib/Runtime/ForkLock.h",
     "lib/Runtime/Kernels/InstructionSet.h",
     "lib/Runtime/Kernels/InstructionSets.def",
+    "lib/Runtime/OpDescriptor.h",
     "lib/Runtime/Operands.h",
     "lib/Transforms/Schedule/SizeRules.h",
 }

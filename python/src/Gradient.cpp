@@ -9,6 +9,7 @@
 #include "Gradient.h"
 
 #include "Errors.h"
+#include "Runtime/OpDescriptor.h"
 #include "Threads.h"
 #include "Unlocked.h"
 
@@ -22,39 +23,7 @@
 using namespace bngrad;
 using namespace bngrad::python;
 
-namespace {
 using Arrays = std::array<Array, kNumOperands>;
-
-/// Owns the descriptor of an op.
-class Descriptor {
-public:
-  Descriptor() = default;
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() { reset(); }
-
-  bngradStatus_t create(const Call &call, const Array *arrays,
-                        bngradHandle_t handle);
-  bngradStatus_t run(const Call &call, const Array *arrays) const;
-  /// The C library's description; throws its errors.
-  std::string describe() const;
-
-private:
-  void reset() {
-    bngradDestroyBatchNormBackwardDescriptor(backward);
-    bngradDestroyBatchNormTrainingDescriptor(training);
-    bngradDestroyBatchNormInferenceDescriptor(inference);
-    backward = nullptr;
-    training = nullptr;
-    inference = nullptr;
-  }
-
-  /// At most one is not null.
-  bngradBatchNormBackwardDescriptor_t backward = nullptr;
-  bngradBatchNormTrainingDescriptor_t training = nullptr;
-  bngradBatchNormInferenceDescriptor_t inference = nullptr;
-};
-} // namespace
 
 /// From this many elements on, a call takes longer than handing over the GIL.
 static constexpr int64_t kFewElements = 1 << 14;
@@ -85,43 +54,20 @@ static bngradStatus_t createDescriptors(const Call &call, const Array *arrays,
   return BNGRAD_SUCCESS;
 }
 
-/// The options of a forward pass, from those of a gradient.
-template <typename Options>
-static Options makeOptions(const bngradBatchNormBackwardOptions_t &given) {
-  Options options = {};
-  options.struct_size = sizeof(options);
-  options.epsilon = given.epsilon;
-  options.num_feature_dims = given.num_feature_dims;
-  std::copy_n(given.feature_dims, BNGRAD_MAX_FEATURE_DIMS,
-              options.feature_dims);
-  return options;
-}
-
-bngradStatus_t Descriptor::create(const Call &call, const Array *arrays,
-                                  bngradHandle_t handle) {
-  reset();
+static bngradStatus_t create(const Call &call, const Array *arrays,
+                             bngradHandle_t handle, OpDescriptor &descriptor) {
   TensorDescriptors tensors;
   if (bngradStatus_t status = createDescriptors(call, arrays, tensors))
     return status;
-  if (call.op == OpKind::Training) {
-    auto options = makeOptions<bngradBatchNormTrainingOptions_t>(call.options);
-    return createDescriptor(call.op, handle, &training, &options, tensors);
-  }
-  if (call.op == OpKind::Inference) {
-    auto options = makeOptions<bngradBatchNormInferenceOptions_t>(call.options);
-    options.statistic = call.options.statistic;
-    return createDescriptor(call.op, handle, &inference, &options, tensors);
-  }
-  return createDescriptor(call.op, handle, &backward, &call.options, tensors);
+  OpOptions options;
+  static_cast<bngradBatchNormBackwardOptions_t &>(options) = call.options;
+  return descriptor.create(call.op, handle, options, tensors);
 }
 
-bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
+static bngradStatus_t run(const OpDescriptor &descriptor, const Call &call,
+                          const Array *arrays) {
   size_t size;
-  if (bngradStatus_t status =
-          training ? bngradGetBatchNormTrainingWorkspaceSize(training, &size)
-          : inference
-              ? bngradGetBatchNormInferenceWorkspaceSize(inference, &size)
-              : bngradGetBatchNormBackwardWorkspaceSize(backward, &size))
+  if (bngradStatus_t status = descriptor.getWorkspaceSize(size))
     return status;
   char small[kSmallWorkspace];
   std::unique_ptr<char[]> large;
@@ -134,16 +80,13 @@ bngradStatus_t Descriptor::run(const Call &call, const Array *arrays) const {
       data[i] = arrays[i].data;
   // The call only reads it.
   data[Count] = const_cast<int64_t *>(&call.count);
-  if (training)
-    return compute(call.op, training, workspace, size, data);
-  if (inference)
-    return compute(call.op, inference, workspace, size, data);
-  return compute(call.op, backward, workspace, size, data);
+  return descriptor.compute(workspace, size, data);
 }
 
-std::string Descriptor::describe() const {
+/// The C library's description; throws its errors.
+static std::string describe(const OpDescriptor &descriptor) {
   char text[BNGRAD_DESCRIPTION_SIZE];
-  check(bngradDescribeBatchNormBackward(backward, text, sizeof(text)));
+  check(descriptor.describe(text, sizeof(text)));
   return text;
 }
 
@@ -241,20 +184,20 @@ using Release = std::optional<Unlocked>;
 /// Creates the descriptor for copies of the operands, in the first layout for
 /// which there is a ready kernel or a compiler.
 static void planCopies(const Call &call, bngradHandle_t handle,
-                       Descriptor &descriptor, Arrays &arrays) {
+                       OpDescriptor &descriptor, Arrays &arrays) {
   int order[BNGRAD_MAX_RANK], rows[BNGRAD_MAX_RANK];
   findOrder(call.arrays[Input], order);
   findRows(call, order, rows);
   Dtype dtype = findDataType(call);
   arrays = makeDense(call, order, nullptr);
-  bngradStatus_t status = descriptor.create(call, arrays.data(), handle);
+  bngradStatus_t status = create(call, arrays.data(), handle, descriptor);
   if (status == BNGRAD_COMPILER_NOT_FOUND) {
     arrays = makeDense(call, rows, nullptr);
-    status = descriptor.create(call, arrays.data(), handle);
+    status = create(call, arrays.data(), handle, descriptor);
   }
   if (status == BNGRAD_COMPILER_NOT_FOUND) {
     arrays = makeDense(call, rows, &dtype);
-    status = descriptor.create(call, arrays.data(), handle);
+    status = create(call, arrays.data(), handle, descriptor);
   }
   check(status, call.statistic);
 }
@@ -263,7 +206,7 @@ static void planCopies(const Call &call, bngradHandle_t handle,
 /// planCopies.
 static void executeWithCopies(const Call &call, bngradHandle_t handle,
                               bool isLarge) {
-  Descriptor descriptor;
+  OpDescriptor descriptor;
   Arrays arrays;
   planCopies(call, handle, descriptor, arrays);
   verifyOutputs(call);
@@ -284,7 +227,7 @@ static void executeWithCopies(const Call &call, bngradHandle_t handle,
       if (!call.isOutput(i))
         copy(call.arrays[i], arrays[i]);
     }
-    status = descriptor.run(call, arrays.data());
+    status = run(descriptor, call, arrays.data());
     for (int i = 0; i < kNumOperands && status == BNGRAD_SUCCESS; ++i)
       if (isCopied[i] && call.isOutput(i))
         copy(arrays[i], call.arrays[i]);
@@ -298,20 +241,20 @@ static bool isRowMajor(const Array &array) {
 
 /// Creates the descriptor for the operands as they are.
 static bngradStatus_t planWithoutCopies(const Call &call, bngradHandle_t handle,
-                                        Descriptor &descriptor) {
+                                        OpDescriptor &descriptor) {
   bool isPlainCall = true;
   for (int i = 0; i < kNumOperands; ++i)
     isPlainCall &= !call.has[i] || isPlain(call.arrays[i]);
   // The C library takes only row-major sums.
   isPlainCall &= !call.has[Sums] || isRowMajor(call.arrays[Sums]);
-  return isPlainCall ? descriptor.create(call, call.arrays, handle)
+  return isPlainCall ? create(call, call.arrays, handle, descriptor)
                      : BNGRAD_COMPILER_NOT_FOUND;
 }
 
 void python::execute(const Call &call) {
   bngradHandle_t handle = getHandle();
   bool isLarge = getNumElements(call.arrays[Input]) > kFewElements;
-  Descriptor descriptor;
+  OpDescriptor descriptor;
   bngradStatus_t status = planWithoutCopies(call, handle, descriptor);
   if (status == BNGRAD_COMPILER_NOT_FOUND)
     return executeWithCopies(call, handle, isLarge);
@@ -319,7 +262,7 @@ void python::execute(const Call &call) {
     Release release;
     if (isLarge)
       release.emplace();
-    status = descriptor.run(call, call.arrays);
+    status = run(descriptor, call, call.arrays);
   }
   check(status, call.statistic);
 }
@@ -327,7 +270,7 @@ void python::execute(const Call &call) {
 Explanation python::explain(const Call &call) {
   bngradHandle_t handle = getHandle();
   Explanation explanation = {};
-  Descriptor descriptor;
+  OpDescriptor descriptor;
   bngradStatus_t status = planWithoutCopies(call, handle, descriptor);
   if (status == BNGRAD_COMPILER_NOT_FOUND) {
     explanation.reason = bngradGetLastError();
@@ -339,6 +282,6 @@ Explanation python::explain(const Call &call) {
   } else {
     check(status, call.statistic);
   }
-  explanation.description = descriptor.describe();
+  explanation.description = describe(descriptor);
   return explanation;
 }

@@ -124,7 +124,7 @@ static bool checkOperands(const Problem &problem) {
   if (input.rank > BNGRAD_MAX_RANK)
     return fail("input: expected rank of at most %d, got %lld", BNGRAD_MAX_RANK,
                 static_cast<long long>(input.rank));
-  if (!problem.tensors[Mean].isStridedOnCpu)
+  if (isInput(problem.op, Mean) && !problem.tensors[Mean].isStridedOnCpu)
     return fail("mean: expected a strided tensor on the CPU");
   for (int i = 0; i < kNumOperands; ++i)
     if (!problem.tensors[i].verifyStorage(problem.getName(i)))
@@ -148,7 +148,8 @@ static bool makeResult(int operand, const Strides &strides, Problem &problem) {
     return result.makeEmpty(input.dtype, input.rank, input.sizes,
                             strides.values);
   int64_t sizes[1 + BNGRAD_MAX_FEATURE_DIMS] = {2}, rank = 0;
-  int32_t dtype = problem.tensors[Mean].dtype;
+  int32_t dtype = isInput(problem.op, Mean) ? problem.tensors[Mean].dtype
+                                            : problem.channelType;
   if (getInfo(operand).shape == RoleShape::Sums) {
     bool isF64 = input.hasKnownType() && input.getType() == BNGRAD_DTYPE_F64;
     dtype = toTorchType(isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32);

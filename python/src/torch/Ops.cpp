@@ -47,7 +47,7 @@ public:
 
   void takeFeatureDims(Problem &problem);
   bngradStatistics_t takeStatistics();
-  void takeMask(bool (&mask)[3]);
+  void takeMask(Problem &problem);
 
   /// Whether all were valid; if not, the error of this thread is set.
   bool areGood() const { return isGood; }
@@ -102,19 +102,20 @@ bngradStatistics_t Arguments::takeStatistics() {
   return isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
 }
 
-void Arguments::takeMask(bool (&mask)[3]) {
+void Arguments::takeMask(Problem &problem) {
   auto list = unpack<StableListHandle>(*next++);
   // PyTorch does not check the schema's bool[3].
   size_t size = 0;
   if (torch_list_size(list, &size))
     isGood = failByTorch("torch_list_size");
-  else if (size != 3)
-    isGood = fail("output_mask: expected 3 values, got %zu", size);
-  for (size_t i = 0; isGood && i < 3; ++i) {
+  else if (size != kNumOutputs)
+    isGood =
+        fail("output_mask: expected %d values, got %zu", kNumOutputs, size);
+  for (size_t i = 0; isGood && i < size; ++i) {
     StableIValue item = 0;
     if (torch_list_get_item(list, i, &item))
       isGood = failByTorch("torch_list_get_item");
-    mask[i] = unpack<bool>(item);
+    problem.wants[i] = unpack<bool>(item);
   }
   torch_delete_list(list);
 }
@@ -170,7 +171,7 @@ static bool runGradient(StableIValue *stack) {
   problem.tensors[Mask] = arguments.takeOptionalTensor();
   arguments.takeFeatureDims(problem);
   problem.options.statistics = arguments.takeStatistics();
-  arguments.takeMask(problem.wants);
+  arguments.takeMask(problem);
   Strides strides;
   if (!isGood || !arguments.areGood() ||
       !getStridesLike(problem.tensors[Input], strides) ||

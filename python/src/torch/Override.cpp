@@ -1,4 +1,4 @@
-//===- Override.cpp - aten::native_batch_norm_backward on the CPU ---------===//
+//===- Override.cpp - batch norms of aten on the CPU ----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,8 +13,12 @@
 using namespace bngrad;
 using namespace bngrad::torch;
 
-namespace argument {
+namespace {
+/// A kernel of PyTorch that this library can replace.
+enum Replaced { Backward, Forward, kNumReplaced };
+
 /// The arguments of aten::native_batch_norm_backward.
+namespace backward {
 enum Argument {
   GradOut,
   Input,
@@ -25,17 +29,33 @@ enum Argument {
   SaveInvStd,
   Train,
   Epsilon,
-  OutputMask,
-  kNumArguments
+  OutputMask
 };
-} // namespace argument
+} // namespace backward
+
+/// The arguments of aten::native_batch_norm.
+namespace forward {
+enum Argument {
+  Input,
+  Weight,
+  Bias,
+  RunningMean,
+  RunningVar,
+  Training,
+  Momentum,
+  Epsilon
+};
+} // namespace forward
+} // namespace
 
 /// Calls PyTorch's own kernel, which Python keeps. It sets the error by
 /// bngradTorchSetError: before 2.13, PyTorch has no function that returns it.
-static bool callOriginal(StableIValue *stack) {
-  fail("aten::native_batch_norm_backward of PyTorch failed");
-  return !torch_call_dispatcher("bngrad::_original_native_batch_norm_backward",
-                                "", stack, TORCH_ABI_VERSION);
+static bool callOriginal(Replaced replaced, StableIValue *stack) {
+  static const char *const names[] = {
+      "bngrad::_original_native_batch_norm_backward",
+      "bngrad::_original_native_batch_norm"};
+  fail("%s: PyTorch's kernel failed", names[replaced]);
+  return !torch_call_dispatcher(names[replaced], "", stack, TORCH_ABI_VERSION);
 }
 
 /// Borrows the tensor of a slot.
@@ -53,23 +73,30 @@ static bool isParameter(const Tensor &tensor, const Tensor &input) {
          tensor.sizes[0] == input.sizes[1];
 }
 
-/// Whether the kernels compute the same as ATen's kernel, which takes
-/// parameters in the type of the data or in f32.
+static bool isData(const Tensor &tensor) {
+  return tensor && tensor.isStridedOnCpu && tensor.hasKnownType() &&
+         tensor.rank >= 2 && tensor.rank <= BNGRAD_MAX_RANK;
+}
+
+/// Whether ATen's kernels take parameters of a type: that of the data, or f32
+/// with data of 16 bits.
+static bool isParameterType(const Tensor &parameter, const Tensor &input) {
+  return parameter.dtype == input.dtype ||
+         (parameter.hasKnownType() && parameter.getType() == BNGRAD_DTYPE_F32 &&
+          input.getType() != BNGRAD_DTYPE_F64);
+}
+
+/// Whether the kernels compute the same as ATen's gradient.
 static bool isCovered(const Problem &problem) {
   const Tensor &input = problem.tensors[Input];
   const Tensor &gradOutput = problem.tensors[GradOutput];
-  for (const Tensor *data : {&input, &gradOutput})
-    if (!*data || !data->isStridedOnCpu || !data->hasKnownType() ||
-        data->rank < 2 || data->rank > BNGRAD_MAX_RANK ||
-        data->rank != input.rank || data->dtype != input.dtype)
-      return false;
+  if (!isData(input) || !isData(gradOutput) || gradOutput.rank != input.rank ||
+      gradOutput.dtype != input.dtype)
+    return false;
   for (int64_t dim = 0; dim < input.rank; ++dim)
     if (input.sizes[dim] != gradOutput.sizes[dim])
       return false;
   const Tensor &mean = problem.tensors[Mean];
-  if (mean.dtype != input.dtype && (mean.getType() != BNGRAD_DTYPE_F32 ||
-                                    input.getType() == BNGRAD_DTYPE_F64))
-    return false;
   for (Operand operand : {Mean, Statistic, Scale}) {
     const Tensor &parameter = problem.tensors[operand];
     if (!parameter && operand == Scale)
@@ -78,7 +105,7 @@ static bool isCovered(const Problem &problem) {
         parameter.dtype != mean.dtype)
       return false;
   }
-  return true;
+  return isParameterType(mean, input);
 }
 
 /// Whether strides are channels-last by the rules of PyTorch's is_contiguous
@@ -101,8 +128,8 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
   return true;
 }
 
-/// The strides of ATen's grad_input.
-static Strides getGradInputStrides(const Tensor &input) {
+/// The strides of ATen's output and grad_input.
+static Strides getResultStrides(const Tensor &input) {
   static const int order2d[] = {1, 3, 2, 0}, order3d[] = {1, 4, 3, 2, 0};
   Strides strides;
   const int *order = input.rank == 4   ? order2d
@@ -121,12 +148,12 @@ static Strides getGradInputStrides(const Tensor &input) {
 }
 
 /// Reads the output mask, a list of three.
-static bool readMask(StableIValue slot, bool (&wants)[3]) {
+static bool readMask(StableIValue slot, bool (&wants)[kNumOperands]) {
   auto list = unpack<StableListHandle>(slot);
   size_t size = 0;
-  if (torch_list_size(list, &size) || size != 3)
+  if (torch_list_size(list, &size) || size != kNumOutputs)
     return false;
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < size; ++i) {
     StableIValue item = 0;
     if (torch_list_get_item(list, i, &item))
       return false;
@@ -136,9 +163,9 @@ static bool readMask(StableIValue slot, bool (&wants)[3]) {
 }
 
 static bool readOperands(const StableIValue *stack, Problem &problem) {
-  bool train = unpack<bool>(stack[argument::Train]);
-  double epsilon = unpack<double>(stack[argument::Epsilon]);
-  bngradBatchNormBackwardOptions_t &options = problem.options;
+  bool train = unpack<bool>(stack[backward::Train]);
+  double epsilon = unpack<double>(stack[backward::Epsilon]);
+  OpOptions &options = problem.options;
   options.num_feature_dims = 1;
   options.feature_dims[0] = 1;
   options.statistics =
@@ -147,73 +174,148 @@ static bool readOperands(const StableIValue *stack, Problem &problem) {
       train ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
   options.epsilon = train ? 0 : epsilon;
   auto &of = problem.tensors;
-  return borrow(stack[argument::GradOut], of[GradOutput]) &&
-         borrow(stack[argument::Input], of[Input]) &&
-         borrowOptional(stack[argument::Weight], of[Scale]) &&
+  return borrow(stack[backward::GradOut], of[GradOutput]) &&
+         borrow(stack[backward::Input], of[Input]) &&
+         borrowOptional(stack[backward::Weight], of[Scale]) &&
          borrowOptional(
-             stack[train ? argument::SaveMean : argument::RunningMean],
+             stack[train ? backward::SaveMean : backward::RunningMean],
              of[Mean]) &&
          borrowOptional(
-             stack[train ? argument::SaveInvStd : argument::RunningVar],
+             stack[train ? backward::SaveInvStd : backward::RunningVar],
              of[Statistic]);
 }
 
-/// Frees the arguments of a kernel that did not pass them on.
-static void freeArguments(StableIValue *stack) {
-  for (int i = argument::GradOut; i <= argument::SaveInvStd; ++i) {
-    auto handle = i <= argument::Input ? unpack<AtenTensorHandle>(stack[i])
-                                       : takeOptional(stack[i]);
-    if (handle)
+/// Frees the tensors of `count` slots, of which the first `required` are not
+/// optional.
+static void freeTensors(const StableIValue *stack, int count, int required) {
+  for (int i = 0; i < count; ++i)
+    if (auto handle = i < required ? unpack<AtenTensorHandle>(stack[i])
+                                   : takeOptional(stack[i]))
       aoti_torch_delete_tensor_object(handle);
-  }
-  torch_delete_list(unpack<StableListHandle>(stack[argument::OutputMask]));
 }
 
 /// Computes the gradient if the kernels cover it. Does not take the arguments.
-static bool compute(const StableIValue *stack, Problem &problem) {
+static bool computeBackward(const StableIValue *stack, Problem &problem) {
   auto &wants = problem.wants;
-  if (!readMask(stack[argument::OutputMask], wants) ||
+  if (!readMask(stack[backward::OutputMask], wants) ||
       !readOperands(stack, problem) || !isCovered(problem))
     return false;
-  if (!wants[0] && !wants[1] && !wants[2])
+  if (!wants[GradInput] && !wants[GradScale] && !wants[GradOffset])
     return true;
-  return compute(problem, getGradInputStrides(problem.tensors[Input]));
+  return compute(problem, getResultStrides(problem.tensors[Input]));
 }
 
-static bool run(StableIValue *stack) {
+static bool runBackward(StableIValue *stack) {
   {
     Problem problem(OpKind::Backward);
-    if (compute(stack, problem)) {
-      freeArguments(stack);
+    if (computeBackward(stack, problem)) {
+      freeTensors(stack, backward::Train, backward::Weight);
+      torch_delete_list(unpack<StableListHandle>(stack[backward::OutputMask]));
       for (int i = 0; i < kNumOutputs; ++i)
         stack[i] = problem.tensors[i].release();
       return true;
     }
   }
   // No result of a failed call uses memory while PyTorch computes.
-  return callOriginal(stack);
+  return callOriginal(Backward, stack);
 }
 
+static bool readForwardOperands(const StableIValue *stack, Problem &problem) {
+  bool isTraining = problem.op == OpKind::Training;
+  OpOptions &options = problem.options;
+  options.num_feature_dims = 1;
+  options.feature_dims[0] = 1;
+  options.epsilon = unpack<double>(stack[forward::Epsilon]);
+  options.momentum = isTraining ? unpack<double>(stack[forward::Momentum]) : 0;
+  options.hasUnbiasedRunningVariance = isTraining;
+  problem.wants[Variance] = false;
+  auto &of = problem.tensors;
+  return borrow(stack[forward::Input], of[Input]) &&
+         borrowOptional(stack[forward::Weight], of[Scale]) &&
+         borrowOptional(stack[forward::Bias], of[Offset]) &&
+         borrowOptional(stack[forward::RunningMean],
+                        of[isTraining ? RunningMean : Mean]) &&
+         borrowOptional(stack[forward::RunningVar],
+                        of[isTraining ? RunningVariance : Statistic]);
+}
+
+/// Whether the kernels compute the same as ATen's forward pass, and the type of
+/// its statistics.
+static bool isForwardCovered(Problem &problem) {
+  bool isTraining = problem.op == OpKind::Training;
+  const Tensor &input = problem.tensors[Input];
+  // ATen refuses data without elements.
+  if (!isData(input) || input.isEmpty())
+    return false;
+  const Tensor &mean = problem.tensors[isTraining ? RunningMean : Mean];
+  const Tensor &variance =
+      problem.tensors[isTraining ? RunningVariance : Statistic];
+  if (static_cast<bool>(mean) != static_cast<bool>(variance) ||
+      (!isTraining && !mean))
+    return false;
+  const Tensor *parameters[] = {&mean, &variance, &problem.tensors[Scale],
+                                &problem.tensors[Offset]};
+  const Tensor *typed = nullptr;
+  for (const Tensor *parameter : parameters) {
+    if (!*parameter)
+      continue;
+    if (!typed)
+      typed = parameter;
+    if (!isParameter(*parameter, input) || parameter->dtype != typed->dtype)
+      return false;
+  }
+  problem.channelType = typed ? typed->dtype : input.dtype;
+  return !typed || isParameterType(*typed, input);
+}
+
+static bool runForward(StableIValue *stack) {
+  bool isTraining = unpack<bool>(stack[forward::Training]);
+  {
+    Problem problem(isTraining ? OpKind::Training : OpKind::Inference);
+    auto &of = problem.tensors;
+    const int64_t none = 0, one = 1;
+    Tensor noMean, noInvStd; // as in ATen's evaluation
+    if (readForwardOperands(stack, problem) && isForwardCovered(problem) &&
+        (isTraining ||
+         (noMean.makeEmpty(problem.channelType, 1, &none, &one) &&
+          noInvStd.makeEmpty(problem.channelType, 1, &none, &one))) &&
+        compute(problem, getResultStrides(of[Input]))) {
+      freeTensors(stack, forward::Training, forward::Weight);
+      stack[0] = of[Output].release();
+      stack[1] = (isTraining ? of[Mean] : noMean).release();
+      stack[2] = (isTraining ? of[InvStd] : noInvStd).release();
+      return true;
+    }
+  }
+  return callOriginal(Forward, stack);
+}
+
+/// A kernel that has nothing to destroy when it throws an error.
+template <bool (*run)(StableIValue *)>
 static void kernel(StableIValue *stack, uint64_t, uint64_t) {
   if (!run(stack))
     raise();
 }
 
-static TorchLibraryHandle library;
+static TorchLibraryHandle libraries[kNumReplaced];
 
 extern "C" {
-/// Registers the kernel; 0 on success. Python counts the calls, one at a time.
-[[gnu::visibility("default")]] int bngradTorchEnable() {
+/// Registers a kernel; 0 on success. Python counts the calls, one at a time.
+[[gnu::visibility("default")]] int bngradTorchEnable(int replaced) {
+  TorchLibraryHandle &library = libraries[replaced];
   if (library)
     return 0;
-  // Without a handle, PyTorch's kernel would compute every gradient.
+  // Without a handle, PyTorch's kernel would compute everything.
   if (!getHandle())
     return 1;
   fail("PyTorch refused to replace its kernel");
   if (aoti_torch_library_init_impl("aten", "CPU", __FILE__, __LINE__, &library))
     return 1;
-  if (!torch_library_impl(library, "native_batch_norm_backward", kernel,
-                          TORCH_ABI_VERSION))
+  if (!(replaced == Backward
+            ? torch_library_impl(library, "native_batch_norm_backward",
+                                 kernel<runBackward>, TORCH_ABI_VERSION)
+            : torch_library_impl(library, "native_batch_norm",
+                                 kernel<runForward>, TORCH_ABI_VERSION)))
     return 0;
   aoti_torch_delete_library_object(std::exchange(library, nullptr));
   return 1;
@@ -230,7 +332,8 @@ extern "C" {
 }
 
 /// Removes the kernel, so that PyTorch uses its own again.
-[[gnu::visibility("default")]] int bngradTorchDisable() {
+[[gnu::visibility("default")]] int bngradTorchDisable(int replaced) {
+  TorchLibraryHandle &library = libraries[replaced];
   if (!library)
     return 0;
   fail("PyTorch refused to restore its kernel");

@@ -126,11 +126,10 @@ static bool makePlan(const Problem &problem, Plan &plan) {
   bngradHandle_t handle = getHandle();
   if (!handle || !createDescriptors(problem, tensors))
     return false;
-  bngradStatus_t status = bngrad::createDescriptor(
-      problem.op, handle, &plan.descriptor, &problem.options, tensors);
+  bngradStatus_t status =
+      plan.descriptor.create(problem.op, handle, problem.options, tensors);
   if (status == BNGRAD_SUCCESS)
-    status = bngradGetBatchNormBackwardWorkspaceSize(plan.descriptor,
-                                                     &plan.workspaceSize);
+    status = plan.descriptor.getWorkspaceSize(plan.workspaceSize);
   return check(status, problem);
 }
 
@@ -145,10 +144,12 @@ public:
   void set(const Problem &problem) {
     size = 0;
     add(static_cast<int64_t>(problem.op));
-    const bngradBatchNormBackwardOptions_t &options = problem.options;
+    const OpOptions &options = problem.options;
     add(options.statistics);
     add(options.statistic);
     add(static_cast<int64_t>(pack(options.epsilon)));
+    add(static_cast<int64_t>(pack(options.momentum)));
+    add(options.hasUnbiasedRunningVariance);
     add(options.num_feature_dims);
     for (int i = 0; i < options.num_feature_dims; ++i)
       add(options.feature_dims[i]);
@@ -186,7 +187,7 @@ private:
   /// Suffices for any op on tensors with so many dims.
   static constexpr int kDims = 5;
   static constexpr int kOperands = detail::countMostArguments(/*ofCall=*/false);
-  static constexpr int kMost = 5 + kDims + kOperands * (4 + 2 * kDims);
+  static constexpr int kMost = 7 + kDims + kOperands * (4 + 2 * kDims);
   int size = 0;
   int64_t values[kMost];
 };
@@ -210,8 +211,7 @@ public:
           return &entry.plan;
     Entry &entry = entries[next];
     next = (next + 1) % kNumPlans;
-    bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
-    entry.plan = {};
+    entry.plan.descriptor.reset();
     entry.key = key;
     return makePlan(problem, entry.plan) ? &entry.plan : drop(entry);
   }
@@ -223,8 +223,7 @@ private:
   };
 
   static const Plan *drop(Entry &entry) {
-    bngradDestroyBatchNormBackwardDescriptor(entry.plan.descriptor);
-    entry.plan = {};
+    entry.plan.descriptor.reset();
     return nullptr;
   }
 
@@ -276,9 +275,8 @@ bool bngrad::torch::run(const Problem &problem) {
   if (!workspace)
     return fail("expected %zu bytes for a workspace, got no memory",
                 plan->workspaceSize);
-  bool isGood = check(bngrad::compute(problem.op, plan->descriptor, workspace,
-                                      plan->workspaceSize, data),
-                      problem);
+  bool isGood = check(
+      plan->descriptor.compute(workspace, plan->workspaceSize, data), problem);
   if (!isSmall)
     free(workspace);
   return isGood;

@@ -9,7 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 #define BNGRAD_PYTHON_SRC_TORCH_PLAN_H
 
-#include "Runtime/Operands.h"
+#include "Runtime/OpDescriptor.h"
 #include "Shim.h"
 
 namespace bngrad::torch {
@@ -22,16 +22,19 @@ bngradHandle_t getHandle();
 /// A call of the C library.
 struct Problem {
   explicit Problem(OpKind op) : op(op) {
-    options.struct_size = sizeof(options);
+    options.struct_size = sizeof(bngradBatchNormBackwardOptions_t);
+    std::fill_n(wants, kNumOperands, true);
   }
 
   /// The argument's name in Python.
   const char *getName(int operand) const;
 
   OpKind op;
-  bngradBatchNormBackwardOptions_t options = {};
-  /// The results that may be absent and are not.
-  bool wants[kNumOutputs] = {true, true, true};
+  OpOptions options = {};
+  /// Which of the results that may be absent are not.
+  bool wants[kNumOperands];
+  /// PyTorch's type of per-channel results, if no operand has it.
+  int32_t channelType = 0;
   /// Empty if absent.
   Tensor tensors[kNumOperands];
 };
@@ -39,7 +42,7 @@ struct Problem {
 /// What a call of the C library needs for tensors of certain types, shapes and
 /// strides. It stays valid until the thread's next getPlan().
 struct Plan {
-  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+  OpDescriptor descriptor;
   size_t workspaceSize = 0;
 };
 
