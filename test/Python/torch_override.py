@@ -228,10 +228,10 @@ def test_disabling_within_enabled():
 def test_a_failure_to_enable(monkeypatch):
     module = sys.modules["bngrad.torch._override"]
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_check", lambda status: (_ for _ in ()).throw(RuntimeError("refused")))
+        patch.setattr(module._Kernel, "check", lambda self, status: (_ for _ in ()).throw(RuntimeError("refused")))
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
-        module._library_handle.bngradTorchDisable()
+        module._library_handle.bngradTorchDisable(0)
     with bngrad.torch.enabled():
         assert is_enabled()
     assert not is_enabled()

@@ -108,8 +108,8 @@ static bool isCovered(const Problem &problem) {
   return isParameterType(mean, input);
 }
 
-/// Whether strides are channels-last by the rules of PyTorch's is_contiguous
-/// and suggest_memory_format. `order` lists the dims, innermost first.
+/// Whether strides are channels-last by the rules of PyTorch's
+/// suggest_memory_format. `order` lists the dims, innermost first.
 static bool isChannelsLast(const Tensor &input, const int *order) {
   if (input.strides[1] == 0)
     return false;
@@ -128,23 +128,25 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
   return true;
 }
 
-/// The strides of ATen's output and grad_input.
+/// The strides of ATen's output and grad_input: channels-last if input is dense
+/// in this order and not row-major as well, or has strides like it.
 static Strides getResultStrides(const Tensor &input) {
   static const int order2d[] = {1, 3, 2, 0}, order3d[] = {1, 4, 3, 2, 0};
-  Strides strides;
+  Strides rowMajor, channelsLast;
+  setContiguous(input.rank, input.sizes, rowMajor.values);
   const int *order = input.rank == 4   ? order2d
                      : input.rank == 5 ? order3d
                                        : nullptr;
-  if (!order || !isChannelsLast(input, order)) {
-    setContiguous(input.rank, input.sizes, strides.values);
-    return strides;
-  }
+  if (!order || hasStrides(input, rowMajor.values))
+    return rowMajor;
   int64_t product = 1;
   for (int64_t i = 0; i < input.rank; ++i) {
-    strides.values[order[i]] = product;
+    channelsLast.values[order[i]] = product;
     product *= input.sizes[order[i]];
   }
-  return strides;
+  return hasStrides(input, channelsLast.values) || isChannelsLast(input, order)
+             ? channelsLast
+             : rowMajor;
 }
 
 /// Reads the output mask, a list of three.
