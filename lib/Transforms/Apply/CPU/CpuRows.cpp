@@ -252,8 +252,8 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   });
 }
 
-SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
-                                  const Piece &column, ValueRange sums) const {
+Accumulators Rows::addBlock(OpBuilder &b, Value block, const Piece &column,
+                            ArrayRef<Accumulator> sums) const {
   IndexBuilder index = at(b);
   Value entry = index.add(column.position, index.mul(block, blocks.stride));
   return addCompensated(
@@ -263,12 +263,12 @@ SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
 void Rows::joinBlocks(OpBuilder &b) const {
   Interval columns = {constant(b, 0), blocks.columns};
   emitPieces(b, columns, wide, [&](OpBuilder &nested, const Piece &piece) {
-    SmallVector<Value> sums =
-        emitSumLoop(nested, {constant(nested, 0), blocks.count},
-                    zeroSums(nested, piece.lanes),
-                    [&](OpBuilder &inBlock, Value block, ValueRange carried) {
-                      return addBlock(inBlock, block, piece, carried);
-                    });
+    Accumulators sums = emitAccumulatorLoop(
+        nested, {constant(nested, 0), blocks.count},
+        zeroSums(nested, piece.lanes),
+        [&](OpBuilder &inBlock, Value block, ArrayRef<Accumulator> carried) {
+          return addBlock(inBlock, block, piece, carried);
+        });
     // Tables are padded, and need no mask.
     storeEntries(nested, joinErrors(nested, sums), ofStage().joined,
                  {piece.position, piece.lanes});
@@ -279,12 +279,12 @@ void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0);
   // Adds up the blocks and the rows of a fold.
-  SmallVector<Value> sums = emitSumLoop(
+  Accumulators sums = emitAccumulatorLoop(
       b, {zeroIndex, numBlocks}, zeroSums(b, lanes),
-      [&](OpBuilder &inBlock, Value block, ValueRange carried) {
-        return emitSumLoop(
+      [&](OpBuilder &inBlock, Value block, ArrayRef<Accumulator> carried) {
+        return emitAccumulatorLoop(
             inBlock, {zeroIndex, blocks.fold}, carried,
-            [&](OpBuilder &inRow, Value row, ValueRange rowSums) {
+            [&](OpBuilder &inRow, Value row, ArrayRef<Accumulator> rowSums) {
               Value column = at(inRow).add(first, at(inRow).mul(row, channels));
               return addBlock(inRow, block, {column, lanes}, rowSums);
             });

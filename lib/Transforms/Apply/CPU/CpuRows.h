@@ -72,8 +72,8 @@ private:
   Value areFewChannels(OpBuilder &b) const;
   void emitSumsOfChannels(OpBuilder &b) const;
   /// Adds the sums of `block` at `column` to `sums`.
-  SmallVector<Value> addBlock(OpBuilder &b, Value block, const Piece &column,
-                              ValueRange sums) const;
+  Accumulators addBlock(OpBuilder &b, Value block, const Piece &column,
+                        ArrayRef<Accumulator> sums) const;
   /// Replaces the sums of the first block by the sums of all blocks.
   void joinBlocks(OpBuilder &b) const;
   /// Finishes `lanes` channels from `first` on, from the sums of `numBlocks`

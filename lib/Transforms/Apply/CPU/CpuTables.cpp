@@ -123,7 +123,7 @@ GroupTables TableLoops::createTables(OpBuilder &b,
     switch (use) {
     case TableUse::Sums:
       forEachSum([&](StageTables &ofStage, Type) {
-        ofStage.sums.sums.append({*next, *std::next(next)});
+        ofStage.sums.sums.push_back({*next, *std::next(next)});
         ofStage.sums.chains.push_back(*std::next(next, 2));
         std::advance(next, 3);
       });
