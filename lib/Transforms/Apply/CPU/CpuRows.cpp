@@ -172,14 +172,11 @@ Value Rows::getStart(OpBuilder &b, Value block) const {
                    chainRows);
 }
 
-Value Rows::isLastBlock(OpBuilder &b, Value block) const {
-  Value next = at(b).add(block, constant(b, 1));
-  return at(b).compare(arith::CmpIPredicate::eq, next, blocks.count);
-}
-
-Value Rows::getEnd(OpBuilder &b, Value block) const {
-  Value next = at(b).add(block, constant(b, 1));
-  return at(b).select(isLastBlock(b, block), blocks.rows, getStart(b, next));
+Rows::BlockEnd Rows::getEnd(OpBuilder &b, Value block) const {
+  IndexBuilder index = at(b);
+  Value next = index.add(block, index.constant(1));
+  Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
+  return {isLast, index.select(isLast, blocks.rows, getStart(b, next))};
 }
 
 Run Rows::getSummedRow(OpBuilder &b, Value row, Value tableOffset) const {
@@ -200,8 +197,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   auto getRun = [&](OpBuilder &nested, Value row) {
     return getSummedRow(nested, row, tableOffset);
   };
-  Value isLast = isLastBlock(b, block);
-  Value end = getEnd(b, block);
+  auto [isLast, end] = getEnd(b, block);
   emitZeroSums(b, ofStage().sums, tableOffset, columns);
   emitColumnSums(
       b, ofStage().sums,

@@ -62,8 +62,7 @@ TableLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
   return operands;
 }
 
-GroupTables TableLoops::createTables(OpBuilder &b,
-                                     ArrayRef<TableRequest> requests) const {
+GroupTables TableLoops::listOperands() const {
   GroupTables result;
   auto addOperands = [&](OperandTables &tables,
                          ArrayRef<linalg::GenericOp> generics) {
@@ -82,6 +81,12 @@ GroupTables TableLoops::createTables(OpBuilder &b,
       addOperands(ofStage.reduction, stage.reduction);
   }
   addOperands(result.elementwise, group.elementwise);
+  return result;
+}
+
+GroupTables TableLoops::createTables(OpBuilder &b,
+                                     ArrayRef<TableRequest> requests) const {
+  GroupTables result = listOperands();
   // The types of the sums, and the operands of generics, of all stages.
   auto forEachSum = [&](function_ref<void(StageTables &, Type)> body) {
     for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages))

@@ -165,6 +165,8 @@ protected:
   Value getColumnsRead(OpBuilder &b, Value columns) const;
 
 private:
+  /// The operands of the group's tables, without tables.
+  GroupTables listOperands() const;
   /// Copies the entries of whole pieces of `columns`, from `first` on, to
   /// `tables.pairs`.
   void fillPairs(OpBuilder &b, const OperandTables &tables, Value first,
