@@ -150,11 +150,11 @@ void Rows::emitTables(OpBuilder &b) {
   };
   SmallVector<TableRequest> requests;
   if (!group.getReductions().empty()) {
-    Value ofBlocks = at(b).mul(blocks.count, blocks.stride);
     requests.push_back({TableUse::Reduction, getEntries(blocks.columns)});
     requests.push_back({TableUse::Sums, getEntries(blocks.columns)});
     if (moments)
       requests.push_back({TableUse::Moments, getEntries(blocks.columns)});
+    Value ofBlocks = at(b).mul(blocks.count, blocks.stride);
     requests.push_back(
         {moments ? TableUse::JoinedMoments : TableUse::JoinedSums, ofBlocks});
   }
