@@ -95,21 +95,21 @@ Value GroupEmitter::zero(OpBuilder &b, unsigned i,
   return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
 }
 
-SmallVector<Value> GroupEmitter::zeroSums(OpBuilder &b,
-                                          std::optional<int64_t> lanes) const {
-  SmallVector<Value> sums;
-  for (unsigned i : llvm::seq(numSums()))
-    sums.append(2, zero(b, i, lanes));
+Accumulators GroupEmitter::zeroSums(OpBuilder &b,
+                                    std::optional<int64_t> lanes) const {
+  Accumulators sums;
+  for (unsigned i : llvm::seq(numSums())) {
+    Value none = zero(b, i, lanes);
+    sums.push_back({none, none});
+  }
   return sums;
 }
 
 SmallVector<Value> GroupEmitter::joinErrors(OpBuilder &b,
-                                            ValueRange sums) const {
-  SmallVector<Value> joined;
-  for (unsigned i : llvm::seq(numSums()))
-    joined.push_back(
-        arith::AddFOp::create(b, loc, sums[2 * i], sums[2 * i + 1]));
-  return joined;
+                                            ArrayRef<Accumulator> sums) const {
+  return llvm::map_to_vector(sums, [&](const Accumulator &sum) -> Value {
+    return arith::AddFOp::create(b, loc, sum.sum, sum.error);
+  });
 }
 
 void GroupEmitter::emitChannelwise(OpBuilder &b,

@@ -10,6 +10,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GROUPEMITTER_H
 
 #include "Schedule/ScheduledGroup.h"
+#include "Sums.h"
 #include "Utils/IndexBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -20,7 +21,7 @@ namespace mlir::bngrad {
 SmallVector<Value> pick(ArrayRef<Value> values, ArrayRef<unsigned> loops);
 
 /// A group on memrefs, and the code that all schedules have in common: guards,
-/// index arithmetic, pairs of sums, per-channel generics. Sums and per-channel
+/// index arithmetic, sums, per-channel generics. Sums and per-channel
 /// values are those of the `current` stage.
 class GroupEmitter {
 public:
@@ -53,18 +54,17 @@ protected:
   /// Makes stage `number` of the group the current one.
   void enterStage(unsigned number);
 
-  // Sums: pairs (sum, error), one after the other in a list of values.
+  // Sums.
   unsigned numSums() const { return values.terms.size(); }
   FloatType sumType(unsigned i) const {
     return cast<FloatType>(values.terms[i].second.getType());
   }
   /// 0 in the type of sum `i`: a scalar, or a vector of `lanes`.
   Value zero(OpBuilder &b, unsigned i, std::optional<int64_t> lanes = {}) const;
-  /// A pair of zeros for each sum.
-  SmallVector<Value> zeroSums(OpBuilder &b,
-                              std::optional<int64_t> lanes = {}) const;
-  /// sum + error of each pair.
-  SmallVector<Value> joinErrors(OpBuilder &b, ValueRange sums) const;
+  /// A zero without an error for each sum.
+  Accumulators zeroSums(OpBuilder &b, std::optional<int64_t> lanes = {}) const;
+  /// sum + error of each.
+  SmallVector<Value> joinErrors(OpBuilder &b, ArrayRef<Accumulator> sums) const;
   /// The per-channel generics for the channel with indices `features`.
   void emitChannelwise(OpBuilder &b, ArrayRef<Value> features) const;
 

@@ -30,30 +30,43 @@ static std::pair<Value, Value> addExactly(OpBuilder &b, Location loc, Value sum,
   return {total, error};
 }
 
-SmallVector<Value> mlir::bngrad::addCompensated(OpBuilder &b, Location loc,
-                                                ValueRange sums,
-                                                ValueRange addends) {
-  SmallVector<Value> results;
-  for (auto [i, addend] : llvm::enumerate(addends)) {
+SmallVector<Value> mlir::bngrad::toCarried(ArrayRef<Accumulator> sums) {
+  SmallVector<Value> carried;
+  for (auto [sum, error] : sums)
+    carried.append({sum, error});
+  return carried;
+}
+
+Accumulators mlir::bngrad::fromCarried(ValueRange carried) {
+  Accumulators sums;
+  for (size_t i = 0; i < carried.size(); i += 2)
+    sums.push_back({carried[i], carried[i + 1]});
+  return sums;
+}
+
+Accumulators mlir::bngrad::addCompensated(OpBuilder &b, Location loc,
+                                          ArrayRef<Accumulator> sums,
+                                          ValueRange addends) {
+  Accumulators results;
+  for (auto [running, addend] : llvm::zip_equal(sums, addends)) {
     // Adding to zero has no error, and gives no negative zero.
-    if (matchPattern(sums[2 * i], m_PosZeroFloat()) &&
-        matchPattern(sums[2 * i + 1], m_PosZeroFloat())) {
+    if (matchPattern(running.sum, m_PosZeroFloat()) &&
+        matchPattern(running.error, m_PosZeroFloat())) {
       results.push_back(
-          arith::AddFOp::create(b, loc, addend, sums[2 * i]).getResult());
-      results.push_back(sums[2 * i + 1]);
+          {arith::AddFOp::create(b, loc, addend, running.sum), running.error});
       continue;
     }
     // Add the error so far to the next addend: summed separately, it would be a
     // long sum of rounding errors that may be dependent.
-    Value joined = arith::AddFOp::create(b, loc, addend, sums[2 * i + 1]);
-    auto [sum, error] = addExactly(b, loc, sums[2 * i], joined);
+    Value joined = arith::AddFOp::create(b, loc, addend, running.error);
+    auto [sum, error] = addExactly(b, loc, running.sum, joined);
     // The error of an infinite sum is meaningless: infinity less infinity.
     Value isNaN =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, error, error);
     Value zero =
         arith::ConstantOp::create(b, loc, b.getZeroAttr(error.getType()));
-    results.push_back(sum);
-    results.push_back(arith::SelectOp::create(b, loc, isNaN, zero, error));
+    results.push_back(
+        {sum, arith::SelectOp::create(b, loc, isNaN, zero, error)});
   }
   return results;
 }

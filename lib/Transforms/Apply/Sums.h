@@ -13,13 +13,22 @@
 
 namespace mlir::bngrad {
 
-/// Adds `addends` to the pairs (sum, error) in `sums`, of floats or vectors of
-/// them: exactly, except for one rounding when the error so far is added to the
-/// addend.
+/// A running sum and its error so far: floats, vectors of them, or tables.
+struct Accumulator {
+  Value sum, error;
+};
+using Accumulators = SmallVector<Accumulator>;
+
+/// The values that a loop carries for `sums`: of each, the sum and the error.
+SmallVector<Value> toCarried(ArrayRef<Accumulator> sums);
+Accumulators fromCarried(ValueRange carried);
+
+/// Adds `addends` to `sums`: exactly, except for one rounding when the error so
+/// far is added to the addend.
 ///
 /// Source: docs/numerics.md, section 4.
-SmallVector<Value> addCompensated(OpBuilder &b, Location loc, ValueRange sums,
-                                  ValueRange addends);
+Accumulators addCompensated(OpBuilder &b, Location loc,
+                            ArrayRef<Accumulator> sums, ValueRange addends);
 
 } // namespace mlir::bngrad
 

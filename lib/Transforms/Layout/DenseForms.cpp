@@ -72,11 +72,7 @@ getData(const ScheduledGroup &group) {
 
 /// The generics of `region`, in order.
 static GroupMembers getGenerics(Operation *region) {
-  GroupMembers members;
-  for (linalg::GenericOp generic :
-       region->getRegion(0).getOps<linalg::GenericOp>())
-    members.push_back(generic);
-  return members;
+  return llvm::to_vector(region->getRegion(0).getOps<linalg::GenericOp>());
 }
 
 static bool hasWholeBytes(Value memref) {
@@ -85,11 +81,12 @@ static bool hasWholeBytes(Value memref) {
          (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
 }
 
-/// Whether generics are the only users of `memref` in `region`, so that a view
-/// with another order of dims, or a copy, can replace it.
+/// Whether only generics of `region` use `memref` in it, as operands or for
+/// single elements, so that data in another order, or a copy, can replace it.
 static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
   return llvm::all_of(memref.getUsers(), [&](Operation *user) {
-    return !region->isProperAncestor(user) || isa<linalg::GenericOp>(user);
+    return !region->isProperAncestor(user) ||
+           isa<linalg::GenericOp, memref::LoadOp>(user);
   });
 }
 
@@ -244,6 +241,14 @@ LogicalResult RegionVersioner::addDense(Order order,
       mapping.map(strided.memref,
                   strided.getDenseView(rewriter, loc, start, order));
   Operation *version = rewriter.clone(*region, mapping);
+  // The bodies read single elements by the indices of the data before.
+  auto isLoad = [](OpOperand &use) {
+    return isa<memref::LoadOp>(use.getOwner());
+  };
+  for (const StridedData &strided : data)
+    if (!strided.isDense())
+      rewriter.replaceUsesWithIf(mapping.lookup(strided.memref), strided.memref,
+                                 isLoad);
   bool isRowMajor = llvm::is_sorted(order);
   for (linalg::GenericOp generic : getGenerics(version))
     if (!isRowMajor && generic.getNumLoops() == group.numLoops &&

@@ -85,9 +85,9 @@ static bool readsAsMember(linalg::GenericOp generic, linalg::GenericOp seed,
 }
 
 /// True if the sums of `later` can be a stage of the group of `seed`: they are
-/// over the same loops, read per-channel results of members only at their
-/// channel and no elements of members, and the data that they read are read by
-/// `seed`, too, so that they are in a cache.
+/// over the same loops and in their order, read per-channel results of members
+/// only at their channel and no elements of members, and the data that they
+/// read are read by `seed`, too, so that they are in a cache.
 static bool isLaterStage(linalg::GenericOp later, linalg::GenericOp seed,
                          function_ref<bool(Value)> isChannelResult,
                          function_ref<bool(Value)> isElementResult) {
@@ -106,7 +106,11 @@ static bool isLaterStage(linalg::GenericOp later, linalg::GenericOp seed,
              seed.getMatchingIndexingMap(operand) == map;
     });
   };
-  return llvm::none_of(later.getDpsInits(), isChannelResult) &&
+  bool isOrdered = llvm::all_of(later->getResults(), [&](OpResult result) {
+    AffineMap map = later.getIndexingMapMatchingResult(result);
+    return map == ofChannel || isDataMap(map);
+  });
+  return isOrdered && llvm::none_of(later.getDpsInits(), isChannelResult) &&
          llvm::all_of(later.getDpsInputOperands(), [&](OpOperand *operand) {
            AffineMap map = later.getMatchingIndexingMap(operand);
            if (isElementResult(operand->get()))
@@ -154,9 +158,9 @@ static SmallVector<linalg::GenericOp> findFirstStage(linalg::GenericOp seed) {
 /// all-reduce of the sums, say), that later op is not a member either. Ops of
 /// other groups are no longer in this block.
 static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
+  SmallVector<linalg::GenericOp> firstStage = findFirstStage(seed);
   Group group;
-  for (linalg::GenericOp first : findFirstStage(seed))
-    group.insert(first);
+  group.insert(firstStage.begin(), firstStage.end());
   group.insert(seed);
   // Only readers of per-channel results in loop order become members; other
   // results end the group.
@@ -171,7 +175,7 @@ static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
         channelResults.insert(result);
   };
   addSums(seed);
-  for (linalg::GenericOp first : findFirstStage(seed))
+  for (linalg::GenericOp first : firstStage)
     channelResults.insert(first->result_begin(), first->result_end());
   auto isChannelResult = [&](Value value) {
     return channelResults.contains(value);

@@ -232,16 +232,16 @@ static std::string findConflict(const ScheduledGroup &group,
              generic.getMatchingIndexingMap(operand) == featureMap;
     });
   };
-  bool readAtChannel = true;
+  bool areReadAtChannel = true;
   for (const Stage &stage : group.stages) {
     if (linalg::GenericOp reduction = stage.reduction) {
-      readAtChannel &= readsAtChannel(reduction);
+      areReadAtChannel &= readsAtChannel(reduction);
       addOutputs(reduction);
     }
     llvm::for_each(stage.channelwise, addOutputs);
   }
-  readAtChannel &= llvm::all_of(group.elementwise, readsAtChannel);
-  return readAtChannel
+  areReadAtChannel &= llvm::all_of(group.elementwise, readsAtChannel);
+  return areReadAtChannel
              ? ""
              : "expected per-channel values to be read at the channel";
 }

@@ -107,7 +107,7 @@ void Channels::emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const {
     return getSummedRow(nested, number, ivs, uniform);
   };
   Value rows = at(b).product(pick(sizes, outer));
-  SmallVector<Value> sums =
+  Accumulators sums =
       emitRunSums(b, {rows, getRun, {constant(b, 0), sizes[inner]}});
   storeSums(b, pick(ivs, group.features), addLanes(b, sums));
 }

@@ -50,8 +50,9 @@ void TableLoops::emitZeroSums(OpBuilder &b, const SumTables &tables,
   emitFor(b, {constant(b, 0), columns}, constant(b, lanes),
           [&](OpBuilder &nested, Value column) {
             Value position = at(nested).add(entry, column);
-            for (Value table :
-                 llvm::concat<const Value>(tables.sums, tables.chains)) {
+            SmallVector<Value> all = toCarried(tables.sums);
+            llvm::append_range(all, tables.chains);
+            for (Value table : all) {
               auto type = VectorType::get({lanes}, getElementTypeOrSelf(table));
               Value zeros =
                   arith::ConstantOp::create(nested, loc, b.getZeroAttr(type));
@@ -91,8 +92,10 @@ void TableLoops::addToSums(OpBuilder &b, const SumTables &tables,
       return vector::ExtractStridedSliceOp::create(b, loc, chain, first, lanes,
                                                    1);
     });
-    SmallVector<Value> sums = loadEntries(b, tables.sums, part);
-    storeEntries(b, addCompensated(b, loc, sums, terms), tables.sums, part);
+    SmallVector<Value> ofSums = toCarried(tables.sums);
+    Accumulators sums = fromCarried(loadEntries(b, ofSums, part));
+    storeEntries(b, toCarried(addCompensated(b, loc, sums, terms)), ofSums,
+                 part);
   }
 }
 

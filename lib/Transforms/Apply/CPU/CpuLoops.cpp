@@ -148,6 +148,17 @@ SmallVector<Value> CpuLoops::emitSumLoop(OpBuilder &b, Interval range,
       .getResults();
 }
 
+Accumulators CpuLoops::emitAccumulatorLoop(OpBuilder &b, Interval range,
+                                           Value step,
+                                           ArrayRef<Accumulator> sums,
+                                           AccumulatorsBody body) const {
+  return fromCarried(
+      emitSumLoop(b, range, step, toCarried(sums),
+                  [&](OpBuilder &nested, Value iv, ValueRange carried) {
+                    return toCarried(body(nested, iv, fromCarried(carried)));
+                  }));
+}
+
 void CpuLoops::emitLoops(OpBuilder &b, ArrayRef<unsigned> loops,
                          SmallVector<Value> ivs, IvsBody body) const {
   if (loops.empty())

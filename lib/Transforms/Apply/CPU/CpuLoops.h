@@ -162,6 +162,8 @@ protected:
   using PieceBody = function_ref<void(OpBuilder &, const Piece &)>;
   using SumsBody =
       function_ref<SmallVector<Value>(OpBuilder &, Value, ValueRange)>;
+  using AccumulatorsBody =
+      function_ref<Accumulators(OpBuilder &, Value, ArrayRef<Accumulator>)>;
 
   // Loops (CpuLoops.cpp).
   void emitFor(OpBuilder &b, Interval range, Value step, IndexBody body) const;
@@ -180,6 +182,15 @@ protected:
   SmallVector<Value> emitSumLoop(OpBuilder &b, Interval range, ValueRange sums,
                                  SumsBody body) const {
     return emitSumLoop(b, range, constant(b, 1), sums, body);
+  }
+  /// The same with sums and their errors.
+  Accumulators emitAccumulatorLoop(OpBuilder &b, Interval range, Value step,
+                                   ArrayRef<Accumulator> sums,
+                                   AccumulatorsBody body) const;
+  Accumulators emitAccumulatorLoop(OpBuilder &b, Interval range,
+                                   ArrayRef<Accumulator> sums,
+                                   AccumulatorsBody body) const {
+    return emitAccumulatorLoop(b, range, constant(b, 1), sums, body);
   }
   /// Emits the `loops` over the data, outermost first, and sets their `ivs`.
   void emitLoops(OpBuilder &b, ArrayRef<unsigned> loops, SmallVector<Value> ivs,
@@ -291,14 +302,13 @@ protected:
   // Sums and per-channel generics (CpuSums.cpp).
   /// A zero for each sum.
   SmallVector<Value> zeroTerms(OpBuilder &b, int64_t termLanes) const;
-  /// The sums of `runs`, as (sum, error) pairs in each of `wide` lanes.
-  SmallVector<Value> emitRunSums(OpBuilder &b, const RunsToSum &runs) const;
+  /// The sums of `runs` in each of `wide` lanes.
+  Accumulators emitRunSums(OpBuilder &b, const RunsToSum &runs) const;
   /// Adds the terms of a piece to `sums`, lane by lane.
   SmallVector<Value> addTerms(OpBuilder &b, const Run &run, const Piece &piece,
                               ValueRange sums) const;
-  /// The sum of all lanes of one pair, or of each of several.
-  Value addLanes(OpBuilder &b, Value sum, Value error) const;
-  SmallVector<Value> addLanes(OpBuilder &b, ValueRange sums) const;
+  /// The sum of all lanes, of each of `sums`.
+  SmallVector<Value> addLanes(OpBuilder &b, ArrayRef<Accumulator> sums) const;
   /// Adds `totals` to the outputs of the reduction for a channel.
   void storeSums(OpBuilder &b, ArrayRef<Value> features,
                  ValueRange totals) const;
@@ -384,9 +394,9 @@ private:
                               const ChainPlan &plan, Interval chain,
                               ValueRange sums) const;
   /// Adds to `sums` the chains that the runs of `numbers` share.
-  SmallVector<Value> addChains(OpBuilder &b, const RunsToSum &runs,
-                               const ChainPlan &plan, Interval numbers,
-                               ValueRange sums) const;
+  Accumulators addChains(OpBuilder &b, const RunsToSum &runs,
+                         const ChainPlan &plan, Interval numbers,
+                         ArrayRef<Accumulator> sums) const;
   /// Adds the terms of the rest of `run` to `sums`, of `wide` lanes.
   SmallVector<Value> addRest(OpBuilder &b, const Run &run,
                              const ChainPlan &plan, ValueRange sums) const;

@@ -94,7 +94,9 @@ void Rows::emitMomentsOfBlock(OpBuilder &b, Value block, Value tableOffset) {
   auto getRun = [&](OpBuilder &nested, Value row) {
     return getSummedRow(nested, row, tableOffset);
   };
-  Value start = getStart(b, block), end = getEnd(b, block);
+  Value start = getStart(b, block);
+  BlockEnd blockEnd = getEnd(b, block);
+  Value end = blockEnd.row;
   // Whole chains of rows.
   Value step = index.div(
       index.constant(kElementsReadAgain),
@@ -114,7 +116,7 @@ void Rows::emitMomentsOfBlock(OpBuilder &b, Value block, Value tableOffset) {
   });
   // The rest of the data is less than a row.
   if (!matchPattern(blocks.restColumns, m_Zero()))
-    emitIf(b, isLastBlock(b, block), [&](OpBuilder &nested) {
+    emitIf(b, blockEnd.isLast, [&](OpBuilder &nested) {
       Value next = at(nested).add(blocks.rows, constant(nested, 1));
       addMoments(nested,
                  {getRun,
@@ -151,10 +153,11 @@ void Rows::emitMomentsOfBlocks(OpBuilder &b, const Share &share) {
 
 Value Rows::countElements(OpBuilder &b, Value block, Value column) const {
   IndexBuilder index = at(b);
-  Value rows = index.sub(getEnd(b, block), getStart(b, block));
-  Value hasRest = index.bitAnd(
-      isLastBlock(b, block),
-      index.compare(arith::CmpIPredicate::ult, column, blocks.restColumns));
+  BlockEnd end = getEnd(b, block);
+  Value rows = index.sub(end.row, getStart(b, block));
+  Value hasRest =
+      index.bitAnd(end.isLast, index.compare(arith::CmpIPredicate::ult, column,
+                                             blocks.restColumns));
   Value rest = index.select(hasRest, index.constant(1), index.constant(0));
   return toDouble(b, index.add(rows, rest));
 }

@@ -150,11 +150,11 @@ void Rows::emitTables(OpBuilder &b) {
   };
   SmallVector<TableRequest> requests;
   if (!group.getReductions().empty()) {
-    Value ofBlocks = at(b).mul(blocks.count, blocks.stride);
     requests.push_back({TableUse::Reduction, getEntries(blocks.columns)});
     requests.push_back({TableUse::Sums, getEntries(blocks.columns)});
     if (moments)
       requests.push_back({TableUse::Moments, getEntries(blocks.columns)});
+    Value ofBlocks = at(b).mul(blocks.count, blocks.stride);
     requests.push_back(
         {moments ? TableUse::JoinedMoments : TableUse::JoinedSums, ofBlocks});
   }
@@ -172,14 +172,11 @@ Value Rows::getStart(OpBuilder &b, Value block) const {
                    chainRows);
 }
 
-Value Rows::isLastBlock(OpBuilder &b, Value block) const {
-  Value next = at(b).add(block, constant(b, 1));
-  return at(b).compare(arith::CmpIPredicate::eq, next, blocks.count);
-}
-
-Value Rows::getEnd(OpBuilder &b, Value block) const {
-  Value next = at(b).add(block, constant(b, 1));
-  return at(b).select(isLastBlock(b, block), blocks.rows, getStart(b, next));
+Rows::BlockEnd Rows::getEnd(OpBuilder &b, Value block) const {
+  IndexBuilder index = at(b);
+  Value next = index.add(block, index.constant(1));
+  Value isLast = index.compare(arith::CmpIPredicate::eq, next, blocks.count);
+  return {isLast, index.select(isLast, blocks.rows, getStart(b, next))};
 }
 
 Run Rows::getSummedRow(OpBuilder &b, Value row, Value tableOffset) const {
@@ -200,8 +197,7 @@ void Rows::emitBlock(OpBuilder &b, Value block, Value tableOffset) const {
   auto getRun = [&](OpBuilder &nested, Value row) {
     return getSummedRow(nested, row, tableOffset);
   };
-  Value isLast = isLastBlock(b, block);
-  Value end = getEnd(b, block);
+  auto [isLast, end] = getEnd(b, block);
   emitZeroSums(b, ofStage().sums, tableOffset, columns);
   emitColumnSums(
       b, ofStage().sums,
@@ -252,8 +248,8 @@ void Rows::emitBlocks(OpBuilder &b, const Share &share) const {
   });
 }
 
-SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
-                                  const Piece &column, ValueRange sums) const {
+Accumulators Rows::addBlock(OpBuilder &b, Value block, const Piece &column,
+                            ArrayRef<Accumulator> sums) const {
   IndexBuilder index = at(b);
   Value entry = index.add(column.position, index.mul(block, blocks.stride));
   return addCompensated(
@@ -263,12 +259,12 @@ SmallVector<Value> Rows::addBlock(OpBuilder &b, Value block,
 void Rows::joinBlocks(OpBuilder &b) const {
   Interval columns = {constant(b, 0), blocks.columns};
   emitPieces(b, columns, wide, [&](OpBuilder &nested, const Piece &piece) {
-    SmallVector<Value> sums =
-        emitSumLoop(nested, {constant(nested, 0), blocks.count},
-                    zeroSums(nested, piece.lanes),
-                    [&](OpBuilder &inBlock, Value block, ValueRange carried) {
-                      return addBlock(inBlock, block, piece, carried);
-                    });
+    Accumulators sums = emitAccumulatorLoop(
+        nested, {constant(nested, 0), blocks.count},
+        zeroSums(nested, piece.lanes),
+        [&](OpBuilder &inBlock, Value block, ArrayRef<Accumulator> carried) {
+          return addBlock(inBlock, block, piece, carried);
+        });
     // Tables are padded, and need no mask.
     storeEntries(nested, joinErrors(nested, sums), ofStage().joined,
                  {piece.position, piece.lanes});
@@ -279,12 +275,12 @@ void Rows::finishChannels(OpBuilder &b, Value first, Value numBlocks) const {
   IndexBuilder index = at(b);
   Value zeroIndex = index.constant(0);
   // Adds up the blocks and the rows of a fold.
-  SmallVector<Value> sums = emitSumLoop(
+  Accumulators sums = emitAccumulatorLoop(
       b, {zeroIndex, numBlocks}, zeroSums(b, lanes),
-      [&](OpBuilder &inBlock, Value block, ValueRange carried) {
-        return emitSumLoop(
+      [&](OpBuilder &inBlock, Value block, ArrayRef<Accumulator> carried) {
+        return emitAccumulatorLoop(
             inBlock, {zeroIndex, blocks.fold}, carried,
-            [&](OpBuilder &inRow, Value row, ValueRange rowSums) {
+            [&](OpBuilder &inRow, Value row, ArrayRef<Accumulator> rowSums) {
               Value column = at(inRow).add(first, at(inRow).mul(row, channels));
               return addBlock(inRow, block, {column, lanes}, rowSums);
             });

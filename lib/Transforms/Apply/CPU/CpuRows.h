@@ -64,16 +64,19 @@ private:
   Run getSummedRow(OpBuilder &b, Value row, Value tableOffset) const;
   /// Stores the sums of a block for other threads.
   void storeJoined(OpBuilder &b, Value block, Value tableOffset) const;
-  /// The first row of a block, and the row after its last one.
+  /// The first row of a block.
   Value getStart(OpBuilder &b, Value block) const;
-  Value getEnd(OpBuilder &b, Value block) const;
-  Value isLastBlock(OpBuilder &b, Value block) const;
+  struct BlockEnd {
+    Value isLast; // an i1: whether it is the last block
+    Value row;    // the row after its last one
+  };
+  BlockEnd getEnd(OpBuilder &b, Value block) const;
   /// An i1: whether one thread computes the per-channel values.
   Value areFewChannels(OpBuilder &b) const;
   void emitSumsOfChannels(OpBuilder &b) const;
   /// Adds the sums of `block` at `column` to `sums`.
-  SmallVector<Value> addBlock(OpBuilder &b, Value block, const Piece &column,
-                              ValueRange sums) const;
+  Accumulators addBlock(OpBuilder &b, Value block, const Piece &column,
+                        ArrayRef<Accumulator> sums) const;
   /// Replaces the sums of the first block by the sums of all blocks.
   void joinBlocks(OpBuilder &b) const;
   /// Finishes `lanes` channels from `first` on, from the sums of `numBlocks`

@@ -47,12 +47,12 @@ private:
   void emitParallel(OpBuilder &b, ArrayRef<unsigned> dims,
                     function_ref<void(OpBuilder &)> body);
   void emitElement(OpBuilder &b);
-  /// Emits loops over `dims`, outermost first, that carry (sum, error) pairs.
-  SmallVector<Value> emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
-                                  ValueRange carried);
-  /// Adds the terms of `dim` in [from, to), at most kSumBlock, to `carried`.
-  SmallVector<Value> emitSumBlock(OpBuilder &b, unsigned dim, Value from,
-                                  Value to, ValueRange carried);
+  /// Emits loops over `dims`, outermost first, that carry sums.
+  Accumulators emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
+                            ArrayRef<Accumulator> sums);
+  /// Adds the terms of `dim` in [from, to), at most kSumBlock, to `sums`.
+  Accumulators emitSumBlock(OpBuilder &b, unsigned dim, Value from, Value to,
+                            ArrayRef<Accumulator> sums);
 
   linalg::GenericOp generic;
   Location loc;
@@ -113,9 +113,9 @@ void ScalarLoops::emitElementwise(OpBuilder &b) {
                });
 }
 
-SmallVector<Value> ScalarLoops::emitSumBlock(OpBuilder &b, unsigned dim,
-                                             Value from, Value to,
-                                             ValueRange carried) {
+Accumulators ScalarLoops::emitSumBlock(OpBuilder &b, unsigned dim, Value from,
+                                       Value to,
+                                       ArrayRef<Accumulator> carried) {
   SmallVector<Value> zeros;
   for (unsigned i : llvm::seq<unsigned>(values.terms.size()))
     zeros.push_back(constantZero(b, i));
@@ -136,32 +136,34 @@ SmallVector<Value> ScalarLoops::emitSumBlock(OpBuilder &b, unsigned dim,
   return addCompensated(b, loc, carried, block.getResults());
 }
 
-SmallVector<Value> ScalarLoops::emitSumLoops(OpBuilder &b,
-                                             ArrayRef<unsigned> dims,
-                                             ValueRange carried) {
+Accumulators ScalarLoops::emitSumLoops(OpBuilder &b, ArrayRef<unsigned> dims,
+                                       ArrayRef<Accumulator> carried) {
   unsigned dim = dims.front();
   Value zero = at(b).constant(0), one = at(b).constant(1);
   if (dims.size() > 1) {
     auto loop = scf::ForOp::create(
-        b, loc, zero, sizes[dim], one, carried,
+        b, loc, zero, sizes[dim], one, toCarried(carried),
         [&](OpBuilder &nested, Location, Value iv, ValueRange sums) {
           ivs[dim] = iv;
           scf::YieldOp::create(nested, loc,
-                               emitSumLoops(nested, dims.drop_front(), sums));
+                               toCarried(emitSumLoops(nested, dims.drop_front(),
+                                                      fromCarried(sums))));
         });
-    return loop.getResults();
+    return fromCarried(loop.getResults());
   }
   Value blockSize = at(b).constant(kSumBlock);
   Value rest = arith::RemUIOp::create(b, loc, sizes[dim], blockSize);
   Value blocksEnd = arith::SubIOp::create(b, loc, sizes[dim], rest);
   auto blocks = scf::ForOp::create(
-      b, loc, zero, blocksEnd, blockSize, carried,
+      b, loc, zero, blocksEnd, blockSize, toCarried(carried),
       [&](OpBuilder &nested, Location, Value iv, ValueRange sums) {
         Value to = arith::AddIOp::create(nested, loc, iv, blockSize);
-        scf::YieldOp::create(nested, loc,
-                             emitSumBlock(nested, dim, iv, to, sums));
+        scf::YieldOp::create(
+            nested, loc,
+            toCarried(emitSumBlock(nested, dim, iv, to, fromCarried(sums))));
       });
-  return emitSumBlock(b, dim, blocksEnd, sizes[dim], blocks.getResults());
+  Accumulators sums = fromCarried(blocks.getResults());
+  return emitSumBlock(b, dim, blocksEnd, sizes[dim], sums);
 }
 
 void ScalarLoops::emitReduction(OpBuilder &b, ReductionValues reduction) {
@@ -172,16 +174,15 @@ void ScalarLoops::emitReduction(OpBuilder &b, ReductionValues reduction) {
   generic.getReductionDims(reductionDims);
   emitParallel(b, parallelDims, [&](OpBuilder &nested) {
     // The loops carry the sums, which start from the outputs' values.
-    SmallVector<Value> carried;
+    Accumulators carried;
     for (auto [i, term] : llvm::enumerate(values.terms)) {
-      carried.push_back(cloner.loadOutput(nested, ivs, term.first));
-      carried.push_back(constantZero(nested, i));
+      Value before = cloner.loadOutput(nested, ivs, term.first);
+      carried.push_back({before, constantZero(nested, i)});
       cloner.leaveOutOutput(term.first);
     }
-    SmallVector<Value> sums = emitSumLoops(nested, reductionDims, carried);
-    for (auto [i, term] : llvm::enumerate(values.terms)) {
-      Value total =
-          arith::AddFOp::create(nested, loc, sums[2 * i], sums[2 * i + 1]);
+    Accumulators sums = emitSumLoops(nested, reductionDims, carried);
+    for (auto [term, sum] : llvm::zip_equal(values.terms, sums)) {
+      Value total = arith::AddFOp::create(nested, loc, sum.sum, sum.error);
       cloner.store(nested, ivs, term.first, total);
     }
   });

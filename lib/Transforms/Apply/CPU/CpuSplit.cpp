@@ -99,10 +99,10 @@ void Split::emitSumsOfSegment(OpBuilder &b, Value position,
                               ArrayRef<Value> tables) const {
   Segment segment = getSegment(b, position);
   auto getRun = [&](OpBuilder &, Value) { return segment.row; };
-  SmallVector<Value> sums =
+  Accumulators sums =
       emitRunSums(b, {constant(b, 1), getRun, segment.elements});
-  for (auto [i, table] : llvm::enumerate(tables)) {
-    Value total = addLanes(b, sums[2 * i], sums[2 * i + 1]);
+  for (auto [table, sum] : llvm::zip_equal(tables, sums)) {
+    Value total = addLanes(b, sum).front();
     memref::StoreOp::create(b, loc, total, table, segment.number);
   }
 }
@@ -119,9 +119,9 @@ void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
                               ArrayRef<Value> tables) const {
   IndexBuilder index = at(b);
   Value first = index.mul(getChannel(b, ivs), segmentsOfChannel);
-  SmallVector<Value> sums = emitSumLoop(
+  Accumulators sums = emitAccumulatorLoop(
       b, {index.constant(0), segmentsOfChannel}, zeroSums(b),
-      [&](OpBuilder &nested, Value segment, ValueRange carried) {
+      [&](OpBuilder &nested, Value segment, ArrayRef<Accumulator> carried) {
         Value entry = at(nested).add(first, segment);
         SmallVector<Value> addends;
         for (Value table : tables)

@@ -163,15 +163,15 @@ CpuLoops::ChainPlan CpuLoops::planChains(OpBuilder &b,
   return plan;
 }
 
-SmallVector<Value> CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
-                                       const ChainPlan &plan, Interval numbers,
-                                       ValueRange sums) const {
+Accumulators CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
+                                 const ChainPlan &plan, Interval numbers,
+                                 ArrayRef<Accumulator> sums) const {
   Interval elements = plan.elements;
   // One iteration even if a run is no longer than its rest.
   Value last = at(b).max(elements.to, at(b).add(elements.from, constant(b, 1)));
-  return emitSumLoop(
+  return emitAccumulatorLoop(
       b, {elements.from, last}, plan.chain, sums,
-      [&](OpBuilder &inChain, Value start, ValueRange chainSums) {
+      [&](OpBuilder &inChain, Value start, ArrayRef<Accumulator> chainSums) {
         Value stop =
             at(inChain).min(at(inChain).add(start, plan.chain), elements.to);
         SmallVector<Value> terms = emitSumLoop(
@@ -185,38 +185,34 @@ SmallVector<Value> CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
       });
 }
 
-SmallVector<Value> CpuLoops::emitRunSums(OpBuilder &b,
-                                         const RunsToSum &runs) const {
+Accumulators CpuLoops::emitRunSums(OpBuilder &b, const RunsToSum &runs) const {
   ChainPlan plan = planChains(b, runs.elements);
-  return emitSumLoop(
+  return emitAccumulatorLoop(
       b, {constant(b, 0), runs.count}, plan.runsOfChain, zeroSums(b, wide),
-      [&](OpBuilder &nested, Value first, ValueRange sums) {
+      [&](OpBuilder &nested, Value first, ArrayRef<Accumulator> sums) {
         Value end =
             at(nested).min(at(nested).add(first, plan.runsOfChain), runs.count);
         return addChains(nested, runs, plan, {first, end}, sums);
       });
 }
 
-Value CpuLoops::addLanes(OpBuilder &b, Value sum, Value error) const {
-  Value total = arith::AddFOp::create(b, loc, sum, error);
-  // Add halves, as the target determines the order of vector.reduction.
-  int64_t half = cast<VectorType>(total.getType()).getNumElements() / 2;
-  for (; half > 0; half /= 2) {
-    auto getHalf = [&](int64_t first) -> Value {
-      return vector::ExtractStridedSliceOp::create(
-          b, loc, total, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{half},
-          ArrayRef<int64_t>{1});
-    };
-    total = arith::AddFOp::create(b, loc, getHalf(0), getHalf(half));
-  }
-  return vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{0});
-}
-
-SmallVector<Value> CpuLoops::addLanes(OpBuilder &b, ValueRange sums) const {
-  SmallVector<Value> totals;
-  for (unsigned i : llvm::seq(numSums()))
-    totals.push_back(addLanes(b, sums[2 * i], sums[2 * i + 1]));
-  return totals;
+SmallVector<Value> CpuLoops::addLanes(OpBuilder &b,
+                                      ArrayRef<Accumulator> sums) const {
+  auto addLanesOf = [&](const Accumulator &sum) -> Value {
+    Value total = arith::AddFOp::create(b, loc, sum.sum, sum.error);
+    // Add halves, as the target determines the order of vector.reduction.
+    int64_t half = cast<VectorType>(total.getType()).getNumElements() / 2;
+    for (; half > 0; half /= 2) {
+      auto getHalf = [&](int64_t first) -> Value {
+        return vector::ExtractStridedSliceOp::create(
+            b, loc, total, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{half},
+            ArrayRef<int64_t>{1});
+      };
+      total = arith::AddFOp::create(b, loc, getHalf(0), getHalf(half));
+    }
+    return vector::ExtractOp::create(b, loc, total, ArrayRef<int64_t>{0});
+  };
+  return llvm::map_to_vector(sums, addLanesOf);
 }
 
 //===----------------------------------------------------------------------===//

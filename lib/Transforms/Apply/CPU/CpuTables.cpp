@@ -63,8 +63,7 @@ TableLoops::getChannelOperands(ArrayRef<linalg::GenericOp> generics) const {
   return operands;
 }
 
-GroupTables TableLoops::createTables(OpBuilder &b,
-                                     ArrayRef<TableRequest> requests) const {
+GroupTables TableLoops::listOperands() const {
   GroupTables result;
   auto addOperands = [&](OperandTables &tables,
                          ArrayRef<linalg::GenericOp> generics) {
@@ -83,6 +82,12 @@ GroupTables TableLoops::createTables(OpBuilder &b,
       addOperands(ofStage.reduction, stage.reduction);
   }
   addOperands(result.elementwise, group.elementwise);
+  return result;
+}
+
+GroupTables TableLoops::createTables(OpBuilder &b,
+                                     ArrayRef<TableRequest> requests) const {
+  GroupTables result = listOperands();
   // The types of the sums, and the operands of generics, of all stages.
   auto forEachSum = [&](function_ref<void(StageTables &, Type)> body) {
     for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages))
@@ -124,7 +129,7 @@ GroupTables TableLoops::createTables(OpBuilder &b,
     switch (use) {
     case TableUse::Sums:
       forEachSum([&](StageTables &ofStage, Type) {
-        ofStage.sums.sums.append({*next, *std::next(next)});
+        ofStage.sums.sums.push_back({*next, *std::next(next)});
         ofStage.sums.chains.push_back(*std::next(next, 2));
         std::advance(next, 3);
       });

@@ -22,7 +22,7 @@ namespace mlir::bngrad {
 
 /// Sums by column.
 struct SumTables {
-  SmallVector<Value> sums;   // for each sum, itself and its error
+  Accumulators sums;
   SmallVector<Value> chains; // for each sum, the terms of the current chain
 };
 
@@ -152,7 +152,8 @@ protected:
   /// The sums of a piece of the sum tables, with their errors added.
   SmallVector<Value> joinEntries(OpBuilder &b, const SumTables &tables,
                                  const Piece &piece) const {
-    return joinErrors(b, loadEntries(b, tables.sums, piece));
+    return joinErrors(
+        b, fromCarried(loadEntries(b, toCarried(tables.sums), piece)));
   }
   SmallVector<Value> loadEntries(OpBuilder &b, ArrayRef<Value> tables,
                                  const Piece &piece) const;
@@ -164,6 +165,8 @@ protected:
   Value getColumnsRead(OpBuilder &b, Value columns) const;
 
 private:
+  /// The operands of the group's tables, without tables.
+  GroupTables listOperands() const;
   /// Copies the entries of whole pieces of `columns`, from `first` on, to
   /// `tables.pairs`.
   void fillPairs(OpBuilder &b, const OperandTables &tables, Value first,

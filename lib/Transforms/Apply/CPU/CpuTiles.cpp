@@ -88,9 +88,9 @@ Run Tiles::getRun(OpBuilder &b, const Tile &tile, Value sample,
 void Tiles::emitSumsOfChannel(OpBuilder &b, const Tile &tile,
                               Value channel) const {
   Value start = at(b).mul(channel, rowSize);
-  SmallVector<Value> sums = emitSumLoop(
+  Accumulators sums = emitAccumulatorLoop(
       b, {constant(b, 0), rowSize}, constant(b, wide), zeroSums(b, wide),
-      [&](OpBuilder &nested, Value element, ValueRange carried) {
+      [&](OpBuilder &nested, Value element, ArrayRef<Accumulator> carried) {
         Value rest = at(nested).sub(rowSize, element);
         Value mask = createMask(nested, rest, wide);
         Piece piece = {at(nested).add(start, element), wide, mask};

@@ -174,8 +174,8 @@ DeviceBuffers::DeviceBuffers(OpBuilder &b, const ScheduledGroup &group,
       if (member.getMatchingBlockArgument(&init).use_empty())
         continue;
       unsigned i = init.getOperandNumber() - member.getNumDpsInputs();
-      const Stage *stage = llvm::find_if(group.stages, [&](const Stage &stage) {
-        return stage.reduction == member;
+      const Stage *stage = llvm::find_if(group.stages, [&](const Stage &each) {
+        return each.reduction == member;
       });
       linalg::FillOp fill;
       if (stage != group.stages.end())

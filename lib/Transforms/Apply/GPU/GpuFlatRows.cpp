@@ -105,7 +105,7 @@ static Value getFirstPiece(IndexBuilder index, const FlatLayout &layout,
 
 void GpuKernels::storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                                const FlatLayout &layout, Value row,
-                               ValueRange sums) const {
+                               ArrayRef<Accumulator> sums) const {
   IndexBuilder index = at(b);
   SmallVector<Value> totals = joinErrors(b, sums);
   // Adds up the lanes of the first or of the last channel.

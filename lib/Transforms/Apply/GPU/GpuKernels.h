@@ -202,15 +202,15 @@ protected:
   /// [channel of the tile][row of the grid][piece of the channel].
   void storeFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                      const FlatLayout &layout, Value row,
-                     ValueRange sums) const;
+                     ArrayRef<Accumulator> sums) const;
   /// The totals of a channel of the tile, in every lane of a warp.
   SmallVector<Value> addFlatSums(OpBuilder &b, ArrayRef<Value> scratch,
                                  const FlatLayout &layout, Value channelOfTile,
                                  Value lane) const;
 
   // Sums.
-  /// A pair of zeros for each sum; scalars for one lane.
-  SmallVector<Value> zeroSums(OpBuilder &b, int64_t lanes = 1) const {
+  /// As the base's; scalars for one lane.
+  Accumulators zeroSums(OpBuilder &b, int64_t lanes = 1) const {
     return lanes == 1 ? GroupEmitter::zeroSums(b)
                       : GroupEmitter::zeroSums(b, lanes);
   }
@@ -229,14 +229,14 @@ protected:
   Value addTree(OpBuilder &b, SmallVector<Value> values) const;
   /// The sums of `pieces`: per lane in flat rows and with innermost channels,
   /// otherwise over all lanes.
-  SmallVector<Value> emitSums(OpBuilder &b, const Walk &walk, Indices indices,
-                              const ThreadPieces &pieces, int64_t lanes) const;
+  Accumulators emitSums(OpBuilder &b, const Walk &walk, Indices indices,
+                        const ThreadPieces &pieces, int64_t lanes) const;
   /// In each of `lanes` lanes of a warp, the sum of `value` over all of them;
   /// `lanes` is a power of 2.
   Value addAcrossWarp(OpBuilder &b, Value value, int64_t lanes) const;
   /// The sums of all threads of a block, in its first warp.
   SmallVector<Value> addAcrossBlock(OpBuilder &b, const Kernel &kernel,
-                                    ValueRange sums) const;
+                                    ArrayRef<Accumulator> sums) const;
   SmallVector<Type> getSharedTypesForBlock() const;
   /// Adds `sums` of `lanes` elements along the rows of `grid`; threads without
   /// terms have zeros. Calls `body` with the totals of each element of a row,
@@ -244,7 +244,8 @@ protected:
   using TotalsBody =
       function_ref<void(OpBuilder &, Value element, ValueRange totals)>;
   void addAcrossRows(OpBuilder &b, const Kernel &kernel, const ThreadGrid &grid,
-                     ValueRange sums, int64_t lanes, TotalsBody body) const;
+                     ArrayRef<Accumulator> sums, int64_t lanes,
+                     TotalsBody body) const;
   int64_t countRowSharers(const Kernel &kernel, const ThreadGrid &grid,
                           int64_t lanes) const;
   /// Calls `body` with each of `count` numbers, in one thread of the block.

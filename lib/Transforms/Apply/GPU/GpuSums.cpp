@@ -46,16 +46,14 @@ Value GpuKernels::addTree(OpBuilder &b, SmallVector<Value> values) const {
   return values.front();
 }
 
-SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
-                                        Indices indices,
-                                        const ThreadPieces &pieces,
-                                        int64_t lanes) const {
+Accumulators GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
+                                  Indices indices, const ThreadPieces &pieces,
+                                  int64_t lanes) const {
   IndexBuilder index = at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
   DenseMap<OpOperand *, Value> common =
       loadCommon(b, current.reduction, indices, lanes);
-  unsigned numSumValues = 2 * numSums();
   Chunks chunks = planChunks(b, pieces);
   // Add lanes of one channel first: a running sum with its error per lane takes
   // more instructions and registers.
@@ -67,9 +65,10 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
         sum = addTree(
             nested,
             vector::ToElementsOp::create(nested, loc, sum).getElements());
-    return addCompensated(nested, loc, running, partial);
+    return addCompensated(nested, loc, fromCarried(running), partial);
   };
-  SmallVector<Value> carried = zeroSums(b, joinsLanes ? 1 : lanes);
+  SmallVector<Value> carried = toCarried(zeroSums(b, joinsLanes ? 1 : lanes));
+  size_t numSumValues = carried.size();
   llvm::append_range(carried, delinearize(b, walk, chunks.start));
   // In whole chunks, all loads come before the first sum.
   auto body = scf::ForOp::create(
@@ -88,7 +87,7 @@ SmallVector<Value> GpuKernels::emitSums(OpBuilder &b, const Walk &walk,
           for (auto [sum, term] : llvm::zip_equal(partial, more))
             sum = arith::AddFOp::create(nested, loc, sum, term);
         SmallVector<Value> next =
-            addChunk(nested, args.take_front(numSumValues), partial);
+            toCarried(addChunk(nested, args.take_front(numSumValues), partial));
         llvm::append_range(next, position);
         scf::YieldOp::create(nested, loc, next);
       });
@@ -174,9 +173,9 @@ SmallVector<Type> GpuKernels::getSharedTypesForBlock() const {
   return types;
 }
 
-SmallVector<Value> GpuKernels::addAcrossBlock(OpBuilder &b,
-                                              const Kernel &kernel,
-                                              ValueRange sums) const {
+SmallVector<Value>
+GpuKernels::addAcrossBlock(OpBuilder &b, const Kernel &kernel,
+                           ArrayRef<Accumulator> sums) const {
   IndexBuilder index = at(b);
   int64_t warps = threads / CudaChip::kWarpSize;
   Value warpSize = index.constant(CudaChip::kWarpSize);
@@ -273,8 +272,9 @@ int64_t GpuKernels::countRowSharers(const Kernel &kernel,
 }
 
 void GpuKernels::addAcrossRows(OpBuilder &b, const Kernel &kernel,
-                               const ThreadGrid &grid, ValueRange sums,
-                               int64_t lanes, TotalsBody body) const {
+                               const ThreadGrid &grid,
+                               ArrayRef<Accumulator> sums, int64_t lanes,
+                               TotalsBody body) const {
   SmallVector<Value> totals = joinErrors(b, sums);
   if (grid.rows == 1 && lanes == 1)
     return forEachOfBlock(

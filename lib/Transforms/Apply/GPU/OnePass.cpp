@@ -219,9 +219,8 @@ void OnePass::emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel) {
   Value to = index.add(firstRow, rows);
   flat = &flatPiece;
   emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
-    SmallVector<Value> sums =
-        emitSums(nested, walk, flatPiece.getIndices(),
-                 {firstRow, flatGrid.row, stride, to}, lanes);
+    Accumulators sums = emitSums(nested, walk, flatPiece.getIndices(),
+                                 {firstRow, flatGrid.row, stride, to}, lanes);
     storeFlatSums(nested, scratch, {*flatRows, layout.length}, flatGrid.row,
                   sums);
   });
@@ -343,7 +342,7 @@ void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
   Value length = index.constant(layout.length / lanes);
   Indices indices(group.numLoops);
   delinearize(b, firstChannel, group.features, indices);
-  SmallVector<Value> sums;
+  Accumulators sums;
   // The rows of the block are adjacent in shared memory.
   if (readsOnChip(current.reduction)) {
     isLinear = true;
@@ -383,7 +382,7 @@ void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
         Indices indices(group.numLoops);
         delinearize(nested, inside.add(firstChannel, channel), group.features,
                     indices);
-        SmallVector<Value> sums =
+        Accumulators sums =
             emitSums(nested, walk, indices, {first, lane, stride, to}, lanes);
         SmallVector<Value> totals;
         for (Value sum : joinErrors(nested, sums))
@@ -424,13 +423,13 @@ void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
   Indices indices(group.numLoops);
   indices[inner] = columns.channel;
   Value row = grid.row, to = index.add(firstRow, rows);
-  SmallVector<Value> sums = emitIf(
+  Accumulators sums = fromCarried(emitIf(
       b, columns.isActive,
       [&](OpBuilder &nested) {
-        return emitSums(nested, walk, indices, {firstRow, row, stride, to},
-                        lanes);
+        return toCarried(emitSums(nested, walk, indices,
+                                  {firstRow, row, stride, to}, lanes));
       },
-      zeroSums(b, lanes));
+      toCarried(zeroSums(b, lanes))));
   addAcrossRows(b, {kernel.block, kernel.thread, threads, scratch}, grid, sums,
                 lanes,
                 [&](OpBuilder &nested, Value element, ValueRange totals) {

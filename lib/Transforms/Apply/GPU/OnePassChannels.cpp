@@ -147,7 +147,7 @@ SmallVector<Value> OnePass::addSlots(OpBuilder &b, Value slot, Value part,
   SmallVector<SmallVector<Value>> addends;
   for (int64_t first = 0; first < cluster; first += parts)
     addends.push_back(loadSlot(b, slot, at(b).add(part, constant(b, first))));
-  SmallVector<Value> sums = zeroSums(b);
+  Accumulators sums = zeroSums(b);
   for (const SmallVector<Value> &ofBlock : addends)
     sums = addCompensated(b, loc, sums, ofBlock);
   SmallVector<Value> totals = joinErrors(b, sums);

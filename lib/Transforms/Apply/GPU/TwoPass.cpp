@@ -134,7 +134,7 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
     Value number = inside.rem(kernel.block, partials.slices);
     Indices indices(group.numLoops);
     delinearize(nested, channel, group.features, indices);
-    SmallVector<Value> sums =
+    Accumulators sums =
         emitSums(nested, walk, indices,
                  getSlice(nested, slicing, number, kernel.thread), lanes);
     SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
@@ -209,13 +209,14 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
       index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
   Value isRow =
       index.compare(arith::CmpIPredicate::ult, row, index.constant(tiles.rows));
-  SmallVector<Value> sums = emitIf(
+  Accumulators sums = fromCarried(emitIf(
       b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
-        return emitSums(nested, tiles.walk, indices,
-                        getSlice(nested, tiles.slicing, slice, row), lanes);
+        return toCarried(emitSums(nested, tiles.walk, indices,
+                                  getSlice(nested, tiles.slicing, slice, row),
+                                  lanes));
       },
-      zeroSums(b, lanes));
+      toCarried(zeroSums(b, lanes))));
   Value firstOfTile =
       index.sub(first, index.mul(column, index.constant(lanes)));
   addAcrossRows(
@@ -254,9 +255,8 @@ TwoPass::FinishGrid TwoPass::planFinish(const Partials &partials) const {
   return grid;
 }
 
-SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
-                                      int64_t rows, Value row,
-                                      Value channel) const {
+Accumulators TwoPass::addSlices(OpBuilder &b, const Partials &partials,
+                                int64_t rows, Value row, Value channel) const {
   IndexBuilder index = at(b);
   std::optional<int64_t> known = getConstantIntValue(partials.slices);
   int64_t atOnce = kSlicesAtOnce;
@@ -264,7 +264,8 @@ SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
     atOnce = std::min<int64_t>(atOnce, llvm::divideCeil(*known, rows));
   bool isOneStep = known && *known <= rows * atOnce;
   Value step = index.constant(rows * atOnce);
-  auto addStep = [&](OpBuilder &body, Value number, ValueRange running) {
+  auto addStep = [&](OpBuilder &body, Value number,
+                     ArrayRef<Accumulator> running) {
     IndexBuilder inside = at(body);
     Value first = inside.add(inside.mul(number, step), row);
     SmallVector<SmallVector<Value>> addends;
@@ -288,7 +289,7 @@ SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
         values.push_back(value);
       }
     }
-    SmallVector<Value> sums(running);
+    Accumulators sums(running);
     for (const SmallVector<Value> &values : addends)
       sums = addCompensated(body, loc, sums, values);
     return sums;
@@ -297,11 +298,13 @@ SmallVector<Value> TwoPass::addSlices(OpBuilder &b, const Partials &partials,
     return addStep(b, index.constant(0), zeroSums(b));
   Value steps = index.ceilDiv(partials.slices, step);
   auto loop = scf::ForOp::create(
-      b, loc, index.constant(0), steps, index.constant(1), zeroSums(b),
+      b, loc, index.constant(0), steps, index.constant(1),
+      toCarried(zeroSums(b)),
       [&](OpBuilder &body, Location, Value number, ValueRange args) {
-        scf::YieldOp::create(body, loc, addStep(body, number, args));
+        scf::YieldOp::create(
+            body, loc, toCarried(addStep(body, number, fromCarried(args))));
       });
-  return loop.getResults();
+  return fromCarried(loop.getResults());
 }
 
 void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
@@ -368,12 +371,12 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
         /*storesAtOnce=*/true);
   }
   Value channel = index.add(first, column);
-  SmallVector<Value> sums = emitIf(
+  Accumulators sums = fromCarried(emitIf(
       b, isChannel(b, channel),
       [&](OpBuilder &nested) {
-        return addSlices(nested, partials, grid.rows, row, channel);
+        return toCarried(addSlices(nested, partials, grid.rows, row, channel));
       },
-      zeroSums(b));
+      toCarried(zeroSums(b))));
   addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
 }
 

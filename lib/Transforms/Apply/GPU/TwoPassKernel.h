@@ -103,8 +103,8 @@ private:
   };
   FinishGrid planFinish(const Partials &partials) const;
   /// The sums of every `rows`-th slice of `channel`, from `row` on.
-  SmallVector<Value> addSlices(OpBuilder &b, const Partials &partials,
-                               int64_t rows, Value row, Value channel) const;
+  Accumulators addSlices(OpBuilder &b, const Partials &partials, int64_t rows,
+                         Value row, Value channel) const;
   void emitFinish(OpBuilder &b, const Partials &partials);
   /// Emits the kernel that computes the totals of a tile of channels and their
   /// results.
