@@ -56,8 +56,7 @@
 // RUN: %{run}
 // RUN: %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --target=cuda
 // REDEFINE: %{file} = entry
-// REDEFINE: %{message} = 2:1: expected no symbol called '_mlir_ciface_f', the
-// name of a C entry of @f
+// REDEFINE: %{message} = 2:1: expected no symbol called '_mlir_ciface_f', the name of a C entry of @f
 // RUN: %{run}
 // REDEFINE: %{file} = status
 // REDEFINE: %{message} = 2:1: expected 'bngradCudaTakeStatus' to be a func.func, got 'llvm.func'
@@ -93,8 +92,7 @@
 // REDEFINE: %{message} = a keyword since C++11
 // RUN: %{run}
 // REDEFINE: %{file} = _f
-// REDEFINE: %{message} = names with a leading underscore are reserved since C99
-// and C++11
+// REDEFINE: %{message} = names with a leading underscore are reserved since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = bngradCudaTakeStatus
 // REDEFINE: %{message} = reserved for the runtime libraries
