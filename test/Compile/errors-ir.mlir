@@ -101,7 +101,7 @@
 // REDEFINE: %{message} = ...an identifier of C
 // RUN: %{run}
 // RUN: sed 's/NAME/"2 words"/' %t/names.mlir > %t/name.mlir
-// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (...an identifier of C)" bngrad-compile %t/name.mlir -o %t/out.o
+// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (not a C identifier)" bngrad-compile %t/name.mlir -o %t/out.o
 
 // RUN: ls %t | FileCheck %s --check-prefix=LEFT --implicit-check-not=out
 // LEFT: complex.mlir
