@@ -98,7 +98,7 @@
 // REDEFINE: %{message} = reserved for the runtime libraries
 // RUN: %{run}
 // REDEFINE: %{file} = a.b
-// REDEFINE: %{message} = ...an identifier of C
+// REDEFINE: %{message} = not a C identifier
 // RUN: %{run}
 // RUN: sed 's/NAME/"2 words"/' %t/names.mlir > %t/name.mlir
 // RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (not a C identifier)" bngrad-compile %t/name.mlir -o %t/out.o
