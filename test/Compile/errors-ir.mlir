@@ -98,10 +98,10 @@
 // REDEFINE: %{message} = reserved for the runtime libraries
 // RUN: %{run}
 // REDEFINE: %{file} = a.b
-// REDEFINE: %{message} = not a C identifier
+// REDEFINE: %{message} = ...a C identifier
 // RUN: %{run}
 // RUN: sed 's/NAME/"2 words"/' %t/names.mlir > %t/name.mlir
-// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (not a C identifier)" bngrad-compile %t/name.mlir -o %t/out.o
+// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (...a C identifier)" bngrad-compile %t/name.mlir -o %t/out.o
 
 // RUN: ls %t | FileCheck %s --check-prefix=LEFT --implicit-check-not=out
 // LEFT: complex.mlir
