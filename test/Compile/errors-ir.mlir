@@ -56,8 +56,7 @@
 // RUN: %{run}
 // RUN: %{fails} "%t/%{file}.mlir:%{message}" bngrad-compile %t/%{file}.mlir -o %t/out.o --target=cuda
 // REDEFINE: %{file} = entry
-// REDEFINE: %{message} = 2:1: expected no symbol called '_mlir_ciface_f', the
-// name of a C entry of @f
+// REDEFINE: %{message} = 2:1: expected no symbol called '_mlir_ciface_f', the name of a C entry of @f
 // RUN: %{run}
 // REDEFINE: %{file} = status
 // REDEFINE: %{message} = 2:1: expected 'bngradCudaTakeStatus' to be a func.func, got 'llvm.func'
@@ -93,17 +92,16 @@
 // REDEFINE: %{message} = a keyword since C++11
 // RUN: %{run}
 // REDEFINE: %{file} = _f
-// REDEFINE: %{message} = names with a leading underscore are reserved since C99
-// and C++11
+// REDEFINE: %{message} = names with a leading underscore are reserved since C99 and C++11
 // RUN: %{run}
 // REDEFINE: %{file} = bngradCudaTakeStatus
 // REDEFINE: %{message} = reserved for the runtime libraries
 // RUN: %{run}
 // REDEFINE: %{file} = a.b
-// REDEFINE: %{message} = ...an identifier of C
+// REDEFINE: %{message} = ...a C identifier
 // RUN: %{run}
 // RUN: sed 's/NAME/"2 words"/' %t/names.mlir > %t/name.mlir
-// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (...an identifier of C)" bngrad-compile %t/name.mlir -o %t/out.o
+// RUN: %{fails} "%t/name.mlir:1:1: expected a name that C can call, got '2 words' (...a C identifier)" bngrad-compile %t/name.mlir -o %t/out.o
 
 // RUN: ls %t | FileCheck %s --check-prefix=LEFT --implicit-check-not=out
 // LEFT: complex.mlir

@@ -29,9 +29,7 @@
 // DEVICE-NOT: {{mgpuMem|Synchronize}}
 
 // A symbol of another dialect may have the name of an entry.
-// RUN: %python %S/../Inputs/expect_error.py "%S/Inputs/packed_taken.mlir:4:1:
-// expected no symbol called 'gradient_packed', the name of a C entry of
-// @gradient" \
+// RUN: %python %S/../Inputs/expect_error.py "%S/Inputs/packed_taken.mlir:4:1: expected no symbol called 'gradient_packed', the name of a C entry of @gradient" \
 // RUN:   bngrad-compile %S/Inputs/packed_taken.mlir -o %t/taken.o --packed
 
 !d = tensor<?x?x?xf32>

@@ -2,9 +2,7 @@
 
 func.func @region(%n: index) {
   memref.alloca_scope {
-    // expected-error @below {{'memref.alloc' op expected parent op to be a
-    // function or bngrad.parallel, because memory may run out here, got
-    // 'memref.alloca_scope'}}
+    // expected-error @below {{'memref.alloc' op expected parent op to be a function or bngrad.parallel, because memory may run out here, got 'memref.alloca_scope'}}
     %0 = memref.alloc(%n) : memref<?xf32>
     memref.dealloc %0 : memref<?xf32>
   }
@@ -13,8 +11,7 @@ func.func @region(%n: index) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'malloc', the name of a
-// function needed to allocate or free memory, got 'func.func'}}
+// expected-error @below {{expected no symbol called 'malloc', the name of a function needed to allocate or free memory, got 'func.func'}}
 func.func private @malloc(%n: index) {
   return
 }
@@ -26,8 +23,7 @@ func.func @f(%n: index) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'abort', the name of a
-// function needed to end the process, got 'func.func'}}
+// expected-error @below {{expected no symbol called 'abort', the name of a function needed to end the process, got 'func.func'}}
 func.func private @abort(%n: index) {
   return
 }
@@ -40,8 +36,7 @@ func.func @f(%n: index) {
 // -----
 
 func.func @element_without_llvm_type(%n: index) {
-  // expected-error @below {{'memref.alloc' op expected element type to have an
-  // LLVM type, got 'tf32'}}
+  // expected-error @below {{'memref.alloc' op expected element type to have an LLVM type, got 'tf32'}}
   %0 = memref.alloc(%n) : memref<?xtf32>
   memref.dealloc %0 : memref<?xtf32>
   return

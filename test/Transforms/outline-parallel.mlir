@@ -91,8 +91,7 @@ llvm.func @casts(%a: !llvm.ptr) {
 
 // -----
 
-// expected-error @below {{expected no symbol called 'dlsym', the name of a
-// function needed to run parallel loops, got 'llvm.func'}}
+// expected-error @below {{expected no symbol called 'dlsym', the name of a function needed to run parallel loops, got 'llvm.func'}}
 llvm.func @dlsym(i32)
 llvm.func @h() {
   bngrad.parallel {

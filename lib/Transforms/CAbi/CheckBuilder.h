@@ -75,7 +75,7 @@ public:
   /// The product of the sizes that `getSize` emits for 0 to `count` - 1.
   Value multiplyAll(Value count, function_ref<Value(Value)> getSize);
   /// Requires that the sum of `sizes`, which are nonnegative, does not
-  /// overflow. `what` names the last one, which the message blames.
+  /// overflow. The message is about the last of them, which `what` names.
   void verifySum(ValueRange sizes, const Twine &what);
   /// The saturated number of elements of `shaped`.
   Value countElements(Value shaped);

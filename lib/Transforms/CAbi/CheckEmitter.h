@@ -102,9 +102,9 @@ private:
   OpBuilder &b;
   Location loc;
   Type pointer;
-  StringRef prefix; // of the names of constants
+  StringRef prefix; // the prefix of the names of constants
   SmallVector<Check> checks;
-  SmallVector<std::string> texts; // of the checks
+  SmallVector<std::string> texts; // the messages of `checks`
 };
 
 /// The size that NAME_workspace returns. It includes padding, because the

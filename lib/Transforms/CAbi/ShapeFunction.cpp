@@ -214,9 +214,10 @@ static void expandWrites(func::FuncOp function) {
   }
 }
 
-/// Adds a tensor.generate with the region of each tensor.pad that computes its
-/// padding. The tensor.pad is removed later, and the reports in its region must
-/// outlive it. Bufferization also runs that region for every element.
+/// For each tensor.pad whose region computes the padding, adds a
+/// tensor.generate with a copy of the region. The tensor.pad is removed later,
+/// but the reports in its region must stay. Like the tensor.generate,
+/// bufferized code runs the region for every element.
 static void generatePaddings(func::FuncOp function) {
   function.walk([](tensor::PadOp op) {
     if (op.getConstantPaddingValue())

@@ -96,8 +96,8 @@ public:
 
 private:
   /// Checks that `dynamicSizes` are not negative, and returns all sizes of
-  /// `type`. Skips results of dim ops, which have been checked where they were
-  /// created.
+  /// `type`. Results of dim ops need no check, because the shaped value has
+  /// been checked.
   SmallVector<Value> verifySizes(ShapedType type, ValueRange dynamicSizes,
                                  StringRef where = "");
   /// Finds an ancestor of `op`, or `op` itself, before which ops may be

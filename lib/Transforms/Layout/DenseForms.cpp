@@ -544,8 +544,7 @@ RegionVersioner::build(const GroupMembers &members) {
       return failure();
     hasLast = *isLast;
   }
-  // The order of the outer dims does not matter: one per innermost loop will
-  // do.
+  // The order of the outer dims does not matter; try one per innermost loop.
   llvm::SmallSet<int64_t, 4> lastLoops;
   for (const SmallVector<int64_t> &order : getOrders(group)) {
     if (hasLast || !isVectorized)

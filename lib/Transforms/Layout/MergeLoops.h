@@ -43,8 +43,8 @@ private:
 };
 
 /// Merges adjacent loops if every operand of `group` allows it, so that dense
-/// NCHW data have three loops and NHWC data two, and updates `group`. Equal
-/// operands remain equal. Tensors are unchanged.
+/// NCHW data have three loops and NHWC data two, and updates `group`. Generics
+/// that share an operand share its view. Groups on tensors are unchanged.
 void mergeLoops(RewriterBase &rewriter, ScheduledGroup &group);
 
 } // namespace mlir::bngrad

@@ -267,9 +267,9 @@ void BlockedCopy::emitScalars(OpBuilder &b, const Plane &plane,
   });
 }
 
-/// Transposes the parts at each position of the vectors in `given`; there are
-/// as many vectors as a part has elements. Each step moves one bit from the
-/// index of a vector to the index of an element.
+/// Transposes square blocks: the parts at the same position of the vectors in
+/// `given`, of which there are as many as a part has elements. Each step moves
+/// one bit from the index of a vector to the index of an element.
 static SmallVector<Value> transposeParts(OpBuilder &b, Location loc,
                                          ArrayRef<Value> given) {
   int64_t count = given.size();

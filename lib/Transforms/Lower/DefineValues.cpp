@@ -8,7 +8,7 @@
 //
 // The checks of a program's sizes and indices test values that the program then
 // uses. If such a value were poison, LLVM could delete the check, or the
-// program could use another value than the check has tested.
+// program could use a different value from the one that the check tested.
 //
 //===----------------------------------------------------------------------===//
 

@@ -147,9 +147,9 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     Value value = bits.asBits(op.getIn());
     Value sign = bits.bitAnd(bits.shiftRight(value, 16), 0x8000);
     Value magnitude = bits.bitAnd(value, 0x7fffffff);
-    // Round by adding half a unit in the last kept place, less one bit if that
-    // place is even. From 65520 on, the sum has the bits of infinity in f16;
-    // bound the value by 2^16, whose sum does too.
+    // Round to nearest even by adding the last kept bit and half a unit in its
+    // place minus 1. From 65520 on, the sum has the bits of infinity in f16.
+    // Larger values than 2^16 are replaced by 2^16, which gives the same bits.
     Value bounded =
         arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
     Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);

@@ -258,11 +258,11 @@ struct TruncByMode : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Truncates f32 to bf16 by integer arithmetic: adds half a unit in the last
-/// kept place, less one bit if that place is even, and drops the lower half of
-/// the bits. A NaN stays a NaN. If the host has an instruction, the arithmetic
-/// is only used for vectors with elements that the instruction would flush. In
-/// kernels with an instruction, the op is unchanged.
+/// Truncates f32 to bf16 by integer arithmetic: to round to nearest even, adds
+/// the last kept bit and half a unit in its place minus 1, and drops the lower
+/// half of the bits. A NaN stays a NaN. If the host has a conversion
+/// instruction, the arithmetic is only used for vectors with elements that the
+/// instruction would flush. If the GPU has one, the op is unchanged in kernels.
 struct TruncToBF16 : OpRewritePattern<arith::TruncFOp> {
   TruncToBF16(MLIRContext *context, const FloatInstructions &instructions)
       : OpRewritePattern(context), instructions(instructions) {}

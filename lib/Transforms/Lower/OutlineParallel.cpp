@@ -434,8 +434,8 @@ struct BNGradOutlineParallelPass
     if (failed(
             addHelperFunctions(module, kThreadHelpers, "run parallel loops")))
       return signalPassFailure();
-    // Lower these first, while they are still in the function that has the
-    // threads argument.
+    // Lower bngrad.num_threads first, while the ops are still in the function
+    // that has the threads argument.
     for (NumThreadsOp op : counts)
       lower(op);
     SymbolTable symbols(module);

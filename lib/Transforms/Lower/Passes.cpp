@@ -126,7 +126,7 @@ void mlir::bngrad::addCudaLowerPasses(OpPassManager &pm,
   pm.addPass(createBNGradExpandMathPass());
   addRoundingPasses(pm.nest<func::FuncOp>(),
                     {/*bf16=*/false, canRoundToBF16(options.chip)});
-  // This one does as well.
+  // This pass also expands views in gpu.launch.
   pm.addPass(createBNGradExpandViewsPass());
   // Move constants into kernels, so that they do not become parameters.
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());

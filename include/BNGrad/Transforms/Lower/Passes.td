@@ -442,9 +442,10 @@ def BNGradLoopAnnotationsPass : Pass<"bngrad-loop-annotations"> {
   let summary = "Move loop annotations to the branches that LLVM reads";
   let description = [{
     Needs: the LLVM dialect.
-    Gives: branches with the discardable attribute `llvm.loop_annotation`, which
-           upstream's conversions of `scf.for` leave on the back edge of the loop,
-           get it as their inherent attribute `loop_annotation` instead.
+    Gives: the discardable attribute `llvm.loop_annotation` of a branch becomes its
+           inherent attribute `loop_annotation`, which the translation to LLVM IR
+           reads. Upstream's conversions of `scf.for` leave the discardable
+           attribute on the back edge of the loop.
     Fails: never.
 
     Before:
