@@ -12,6 +12,28 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+std::optional<llvm::SetVector<Value>>
+mlir::bngrad::getData(const ScheduledGroup &group) {
+  llvm::SetVector<Value> data;
+  for (linalg::GenericOp generic : group.getDataGenerics())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      AffineMap map = generic.getMatchingIndexingMap(&operand);
+      if (!isDataMap(map))
+        continue;
+      if (!map.isIdentity())
+        return std::nullopt;
+      data.insert(operand.get());
+    }
+  for (linalg::GenericOp generic : group.getMembers())
+    for (OpOperand &operand : generic->getOpOperands()) {
+      bool isOfData = generic.getNumLoops() == group.numLoops &&
+                      isDataMap(generic.getMatchingIndexingMap(&operand));
+      if (!isOfData && data.contains(operand.get()))
+        return std::nullopt;
+    }
+  return data;
+}
+
 SmallVector<SmallVector<int64_t>>
 mlir::bngrad::getOrders(const ScheduledGroup &group) {
   SmallVector<int64_t> rowMajor, sums;

@@ -11,7 +11,14 @@
 
 #include "Schedule/ScheduledGroup.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace mlir::bngrad {
+
+/// Returns the memrefs with one element per iteration, or nothing if one of
+/// them is also used per channel, or its dims are not in the order of the
+/// loops.
+std::optional<llvm::SetVector<Value>> getData(const ScheduledGroup &group);
 
 /// The orders in which dense data may lie in memory, row-major first. Each
 /// order lists the loops from the slowest to the fastest.

@@ -45,31 +45,6 @@ static bool isDense(Value memref) {
   return cast<MemRefType>(memref.getType()).getLayout().isIdentity();
 }
 
-/// Returns the memrefs with one element per iteration, or nothing if one of
-/// them is also used per channel, or its dims are not in the order of the
-/// loops.
-static std::optional<llvm::SetVector<Value>>
-getData(const ScheduledGroup &group) {
-  llvm::SetVector<Value> data;
-  for (linalg::GenericOp generic : group.getDataGenerics())
-    for (OpOperand &operand : generic->getOpOperands()) {
-      AffineMap map = generic.getMatchingIndexingMap(&operand);
-      if (!isDataMap(map))
-        continue;
-      if (!map.isIdentity())
-        return std::nullopt;
-      data.insert(operand.get());
-    }
-  for (linalg::GenericOp generic : group.getMembers())
-    for (OpOperand &operand : generic->getOpOperands()) {
-      bool isOfData = generic.getNumLoops() == group.numLoops &&
-                      isDataMap(generic.getMatchingIndexingMap(&operand));
-      if (!isOfData && data.contains(operand.get()))
-        return std::nullopt;
-    }
-  return data;
-}
-
 /// The generics of `region`, in order.
 static GroupMembers getGenerics(Operation *region) {
   return llvm::to_vector(region->getRegion(0).getOps<linalg::GenericOp>());
