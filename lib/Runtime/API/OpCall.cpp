@@ -278,8 +278,8 @@ static bngradStatus_t verifyCall(OpKind op, const Descriptor *descriptor,
                 "descriptor: expected a descriptor, got null");
   if (descriptor->problem.op != op)
     return fail(BNGRAD_BAD_PARAM,
-                "descriptor: expected that of %s, got that of %s", getName(op),
-                getName(descriptor->problem.op));
+                "descriptor: expected a descriptor of %s, got one of %s",
+                getName(op), getName(descriptor->problem.op));
   size_t size = findWorkspaceSize(*descriptor);
   if (arguments.workspaceSize < size)
     return fail(BNGRAD_INSUFFICIENT_WORKSPACE,
