@@ -324,3 +324,13 @@ func.func @onnx_training(%x: tensor<8x4x5xf32>, %p: tensor<4xf32>, %mean: tensor
       : (tensor<8x4x5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x5xf32>, tensor<4xf32>, tensor<4xf32>)
   return %0#0, %0#1, %0#2 : tensor<8x4x5xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @onnx_evaluation(
+func.func @onnx_evaluation(%x: tensor<8x4xf32>, %p: tensor<4xf32>) -> tensor<8x4xf32> {
+  // CHECK: bngrad.batch_norm_inference {{.*}} {epsilon = 2.500000e-01 : f64}
+  %0 = "torch.operator"(%x, %p, %p, %p, %p) <{name = "onnx.BatchNormalization"}> {torch.onnx.epsilon = 0.25 : f32, torch.onnx.training_mode = 0 : si64}
+      : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

@@ -48,7 +48,8 @@ static ElementType getElementType(bngradDtype_t dtype) {
 static std::vector<double> loadAll(const Array &array) {
   std::vector<char> bytes = array.loadDense();
   std::vector<double> values;
-  for (size_t i = 0; i < array.offsets().size(); ++i)
+  size_t count = array.offsets().size();
+  for (size_t i = 0; i < count; ++i)
     values.push_back(loadAsDouble(getElementType(array.dtype), bytes.data(),
                                   static_cast<int64_t>(i)));
   return values;

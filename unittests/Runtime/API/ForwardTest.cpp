@@ -117,6 +117,25 @@ TEST(ForwardTest, RunningStatistics) {
     }
 }
 
+// Data that fill more than a block of rows, in place, for channels innermost
+// and not.
+TEST(ForwardTest, LargeInPlace) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  const ForwardLayout layouts[] = {{{6, 9, 50, 50}, {1}, {}},
+                                   {{3001, 40}, {1}, {}},
+                                   {{2, 1, 70001}, {1}, {}}};
+  for (const ForwardLayout &layout : layouts)
+    for (bool isInference : {false, true}) {
+      ForwardSpec spec;
+      spec.layout = layout;
+      spec.isInference = isInference;
+      spec.isInPlace = true;
+      spec.location = 1000;
+      runForward(handle, spec);
+    }
+}
+
 TEST(ForwardTest, Asynchronous) {
   Handle handle;
   ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
