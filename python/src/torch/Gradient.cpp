@@ -177,9 +177,13 @@ bool bngrad::torch::compute(Problem &problem, const Strides &strides) {
   Strides layout = chooseLayout(problem, strides);
   if (!bringOperandsTo(layout, problem))
     return false;
-  for (int i = 0; i < kNumOperands; ++i)
-    if (isWanted(problem, i) && !makeResult(i, layout, problem))
-      return false;
+  // Data first: small allocations would split the memory that the results of
+  // an earlier call have left.
+  for (bool ofData : {true, false})
+    for (int i = 0; i < kNumOperands; ++i)
+      if (isData(i) == ofData && isWanted(problem, i) &&
+          !makeResult(i, layout, problem))
+        return false;
   if (!run(problem))
     return false;
   for (int i = 0; i < kNumOperands; ++i)

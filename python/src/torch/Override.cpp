@@ -278,10 +278,10 @@ static bool runForward(StableIValue *stack) {
     const int64_t none = 0, one = 1;
     Tensor noMean, noInvStd; // as in ATen's evaluation
     if (readForwardOperands(stack, problem) && isForwardCovered(problem) &&
+        compute(problem, getResultStrides(of[Input])) &&
         (isTraining ||
          (noMean.makeEmpty(problem.channelType, 1, &none, &one) &&
-          noInvStd.makeEmpty(problem.channelType, 1, &none, &one))) &&
-        compute(problem, getResultStrides(of[Input]))) {
+          noInvStd.makeEmpty(problem.channelType, 1, &none, &one)))) {
       freeTensors(stack, forward::Training, forward::Weight);
       stack[0] = of[Output].release();
       stack[1] = (isTraining ? of[Mean] : noMean).release();
