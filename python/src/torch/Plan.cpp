@@ -11,6 +11,7 @@
 #include "../ErrorText.h"
 #include "../ProcessHandle.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 using namespace bngrad;
@@ -121,13 +122,15 @@ static bool createDescriptors(const Problem &problem,
   return true;
 }
 
-static bool makePlan(const Problem &problem, Plan &plan) {
+/// `needsCompiler`: whether it fails because libBNGradCompiler.so is missing.
+static bool makePlan(const Problem &problem, Plan &plan, bool &needsCompiler) {
   TensorDescriptors tensors;
   bngradHandle_t handle = getHandle();
   if (!handle || !createDescriptors(problem, tensors))
     return false;
   bngradStatus_t status =
       plan.descriptor.create(problem.op, handle, problem.options, tensors);
+  needsCompiler = status == BNGRAD_COMPILER_NOT_FOUND;
   if (status == BNGRAD_SUCCESS)
     status = plan.descriptor.getWorkspaceSize(plan.workspaceSize);
   return check(status, problem);
@@ -207,24 +210,41 @@ public:
     key.set(problem);
     if (key.isUsable())
       for (const Entry &entry : entries)
-        if (entry.plan.descriptor && entry.key == key)
-          return &entry.plan;
+        if (entry.isUsed && entry.key == key)
+          return entry.get();
     Entry &entry = entries[next];
     next = (next + 1) % kNumPlans;
-    entry.plan.descriptor.reset();
+    drop(entry);
     entry.key = key;
-    return makePlan(problem, entry.plan) ? &entry.plan : drop(entry);
+    bool needsCompiler = false;
+    entry.isUsed = makePlan(problem, entry.plan, needsCompiler);
+    if (entry.isUsed)
+      return &entry.plan;
+    drop(entry);
+    // To look for the library takes longer than a small batch norm.
+    entry.isUsed = needsCompiler;
+    std::snprintf(entry.error, sizeof(entry.error), "%s", getError());
+    return nullptr;
   }
 
 private:
   struct Entry {
     Key key;
     Plan plan;
+    bool isUsed = false;
+    char error[256] = ""; // if there is no plan without the compiler
+
+    const Plan *get() const {
+      if (plan.descriptor)
+        return &plan;
+      fail("%s", error);
+      return nullptr;
+    }
   };
 
-  static const Plan *drop(Entry &entry) {
+  static void drop(Entry &entry) {
+    entry.isUsed = false;
     entry.plan.descriptor.reset();
-    return nullptr;
   }
 
   /// More than the batch norms in one block of a network.
