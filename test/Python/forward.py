@@ -60,6 +60,8 @@ class Forward:
 
     def check(self, results):
         for name, result, (exact, bound) in zip(NAMES, results, self.results):
+            if result is None:
+                continue
             dtype = result.dtype.newbyteorder("=")
             rounding = real(2) ** -PRECISION[dtype] * (abs(exact) + bound) + real(2) ** SMALLEST[dtype]
             error = abs(widen(result) - exact)
@@ -72,7 +74,7 @@ def test_random(number):
     random = maker.random
     data = TYPES[number % 4]
     parameter = maker.pick([data, np.dtype(np.float32)])
-    rank = number % 4 + 1
+    rank = number // 4 % 4 + 1
     shape = tuple(int(maker.pick([1, 3, 8, 17])) for _ in range(rank))
     if number == 9:
         shape = (0, *shape[1:])
@@ -107,6 +109,7 @@ def test_random(number):
     wanted = NAMES[number % 4]
     alone = bngrad.batch_norm_training(input, wanted=(wanted,), **keywords)
     assert [r is not None for r in alone] == [name == wanted for name in NAMES]
+    expected.check(alone)
     out = (input if maker.flip() else maker.empty(shape, maker.pick(TYPES), order), None, None,
            maker.empty(channels, maker.pick(TYPES), np.arange(len(channels))))
     given = bngrad.batch_norm_training(input, out=out, **keywords)

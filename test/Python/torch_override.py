@@ -33,7 +33,7 @@ def is_as_before():
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls that go to PyTorch's own kernel while enabled."""
+    """The calls that go to PyTorch's own gradient while enabled."""
     module = sys.modules["bngrad.torch._override"]
     names = []
 
@@ -47,7 +47,8 @@ def calls(monkeypatch):
             return self.kernel.call_boxed(*arguments)
 
     get_kernel = torch.library.get_kernel
-    monkeypatch.setattr(module.torch.library, "get_kernel", lambda *name: Kernel(get_kernel(*name)))
+    wrap = lambda op, *key: Kernel(get_kernel(op, *key)) if op.endswith("_backward") else get_kernel(op, *key)
+    monkeypatch.setattr(module.torch.library, "get_kernel", wrap)
     return names
 
 
@@ -232,6 +233,20 @@ def test_a_failure_to_enable(monkeypatch):
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
         module._library_handle.bngradTorchDisable(0)
+    # The second kernel is refused, after the first one was replaced.
+    with monkeypatch.context() as patch:
+        refused = RuntimeError("refused")
+        update = module._Kernel.update
+
+        def update_all_but_forward(self, is_wanted):
+            if is_wanted and self is module._forward:
+                raise refused
+            update(self, is_wanted)
+
+        patch.setattr(module._Kernel, "update", update_all_but_forward)
+        with pytest.raises(RuntimeError, match="refused"):
+            bngrad.torch.enable()
+        assert not is_enabled()
     with bngrad.torch.enabled():
         assert is_enabled()
     assert not is_enabled()

@@ -333,9 +333,18 @@ func.func @onnx_results(%x: tensor<8x4xf32>, %p: tensor<4xf32>) {
 // -----
 
 func.func @onnx_training_results(%x: tensor<8x4xf32>, %p: tensor<4xf32>) {
-  // expected-error @below {{expected at most 3 results, got 5}}
+  // expected-error @below {{expected 1 to 3 results, got 5}}
   %0:5 = "torch.operator"(%x, %p, %p, %p, %p) <{name = "onnx.BatchNormalization"}> {torch.onnx.training_mode = 1 : si64}
       : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @onnx_no_results(%x: tensor<8x4xf32>, %p: tensor<4xf32>) {
+  // expected-error @below {{expected 1 to 3 results, got 0}}
+  "torch.operator"(%x, %p, %p, %p, %p) <{name = "onnx.BatchNormalization"}> {torch.onnx.training_mode = 1 : si64}
+      : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> ()
   return
 }
 

@@ -404,8 +404,9 @@ bngrad::findCompiledKernel(const std::string &text,
     } loading(*entry);
     load(source, text, target, *entry, status, error);
     if (!kernel->call)
-      return nullptr;
+      kernel = nullptr;
   }
+  // Also of kernels that cannot be loaded.
   table->removeOld();
   return kernel;
 }

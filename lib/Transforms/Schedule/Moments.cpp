@@ -14,44 +14,66 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// A value in the body of a generic.
-struct BodyValue {
-  linalg::GenericOp generic;
-  Value value;
+/// Compares values in the bodies of two generics.
+class BodyComparison {
+public:
+  BodyComparison(linalg::GenericOp lhs, linalg::GenericOp rhs)
+      : lhs(lhs), rhs(rhs) {}
+
+  /// True if `a` and `b` are the same function of the same operands.
+  bool areSame(Value a, Value b) {
+    auto [known, isNew] = equals.try_emplace(a, Value());
+    if (!isNew)
+      return known->second == b;
+    if (!compare(a, b))
+      return false;
+    equals[a] = b;
+    return true;
+  }
+
+private:
+  bool compare(Value a, Value b) {
+    if (a.getParentBlock() != lhs.getBody())
+      return a == b;
+    if (b.getParentBlock() != rhs.getBody())
+      return false;
+    auto argument = dyn_cast<BlockArgument>(a);
+    auto other = dyn_cast<BlockArgument>(b);
+    if (!argument && !other)
+      return compareResults(cast<OpResult>(a), cast<OpResult>(b));
+    return argument && other && compareArguments(argument, other);
+  }
+
+  bool compareArguments(BlockArgument a, BlockArgument b) {
+    OpOperand *operand = lhs.getMatchingOpOperand(a);
+    OpOperand *other = rhs.getMatchingOpOperand(b);
+    return !lhs.isDpsInit(operand) && !rhs.isDpsInit(other) &&
+           getViewed(operand->get()) == getViewed(other->get()) &&
+           lhs.getMatchingIndexingMap(operand) ==
+               rhs.getMatchingIndexingMap(other);
+  }
+
+  bool compareResults(OpResult a, OpResult b) {
+    Operation *op = a.getOwner(), *other = b.getOwner();
+    return op->getName() == other->getName() &&
+           op->getAttrDictionary() == other->getAttrDictionary() &&
+           op->getResultTypes() == other->getResultTypes() &&
+           op->getNumRegions() == 0 &&
+           a.getResultNumber() == b.getResultNumber() &&
+           op->getNumOperands() == other->getNumOperands() &&
+           llvm::all_of(
+               llvm::zip_equal(op->getOperands(), other->getOperands()),
+               [&](auto pair) {
+                 return areSame(std::get<0>(pair), std::get<1>(pair));
+               });
+  }
+
+  linalg::GenericOp lhs, rhs;
+  /// By value of `lhs`: the same value of `rhs`, or null. Each is compared
+  /// once, as a value may have many uses.
+  DenseMap<Value, Value> equals;
 };
 } // namespace
-
-/// True if `a` and `b` are the same function of the same operands.
-static bool isSame(BodyValue a, BodyValue b) {
-  auto argument = dyn_cast<BlockArgument>(a.value);
-  auto other = dyn_cast<BlockArgument>(b.value);
-  if (a.value.getParentBlock() != a.generic.getBody())
-    return a.value == b.value;
-  if (b.value.getParentBlock() != b.generic.getBody() || !argument != !other)
-    return false;
-  if (argument) {
-    OpOperand *operand = a.generic.getMatchingOpOperand(argument);
-    OpOperand *same = b.generic.getMatchingOpOperand(other);
-    return !a.generic.isDpsInit(operand) && !b.generic.isDpsInit(same) &&
-           getViewed(operand->get()) == getViewed(same->get()) &&
-           a.generic.getMatchingIndexingMap(operand) ==
-               b.generic.getMatchingIndexingMap(same);
-  }
-  auto result = cast<OpResult>(a.value), otherResult = cast<OpResult>(b.value);
-  Operation *op = result.getOwner(), *otherOp = otherResult.getOwner();
-  return op->getName() == otherOp->getName() &&
-         op->getAttrDictionary() == otherOp->getAttrDictionary() &&
-         op->getResultTypes() == otherOp->getResultTypes() &&
-         op->getNumRegions() == 0 &&
-         result.getResultNumber() == otherResult.getResultNumber() &&
-         op->getNumOperands() == otherOp->getNumOperands() &&
-         llvm::all_of(
-             llvm::zip_equal(op->getOperands(), otherOp->getOperands()),
-             [&](auto pair) {
-               return isSame({a.generic, std::get<0>(pair)},
-                             {b.generic, std::get<1>(pair)});
-             });
-}
 
 /// The per-channel operand that `difference`, a value in the body of a
 /// reduction of `group`, subtracts; null if there is none.
@@ -102,7 +124,8 @@ std::optional<MomentStages> MomentStages::get(const ScheduledGroup &group) {
     moments.difference = difference;
     moments.square = 1 - difference;
     if (moments.first && moments.center &&
-        isSame({sum, fromFirst.getLhs()}, {squares, fromCenter.getLhs()}))
+        BodyComparison(sum, squares)
+            .areSame(fromFirst.getLhs(), fromCenter.getLhs()))
       return moments;
   }
   return std::nullopt;

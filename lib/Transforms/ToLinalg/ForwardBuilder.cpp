@@ -115,8 +115,7 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   if (!request.mean && !needsVariance)
     return values;
   ElementCount count = countOfInput();
-  // A mean that nothing else needs has two stages as well, and so the same
-  // bits.
+  // A mean that nothing else needs has two stages as well.
   values.center = buildCenter(count);
   ChannelMoments moments = buildMoments(values.center, true, needsVariance);
 

@@ -80,6 +80,9 @@ LogicalResult OnnxImporter::import() {
     return failure();
   if (op->getNumOperands() != 5)
     return verifyArity(op, 5, op->getNumResults());
+  if (op->getNumResults() < 1 || op->getNumResults() > 3)
+    return op->emitOpError()
+           << "expected 1 to 3 results, got " << op->getNumResults();
   FailureOr<RankedTensorType> output = readResultType(0);
   if (failed(output) || failed(readTensor(0, "X", forward.input)) ||
       failed(readTensor(1, "scale", forward.scale)) ||
@@ -99,9 +102,6 @@ LogicalResult OnnxImporter::import() {
 }
 
 LogicalResult OnnxImporter::importTraining(const OnnxOptions &options) {
-  if (op->getNumResults() > 3)
-    return op->emitOpError()
-           << "expected at most 3 results, got " << op->getNumResults();
   FailureOr<BatchNormTrainingOp> training = buildTraining(b, op, forward);
   if (failed(training) || failed(replaceResult(0, training->getOutput())))
     return failure();

@@ -87,12 +87,13 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
     `torch.nn.BatchNorm*` and `torch.nn.functional.batch_norm` call, in training
     and in evaluation. Data of f16, bf16, f32 and f64 of every shape and layout
     are covered, with batch or running statistics; the rest goes to PyTorch's
-    own kernels, errors included. Other devices, sparse tensors, tensor
+    own kernels, whose errors become a RuntimeError. Other devices, sparse tensors, tensor
     subclasses, autocast and grad mode are untouched, and second derivatives are
     PyTorch's.
 
     Kernels of the forward pass are compiled when they are needed first, which
-    takes about 0.1 s for each combination of types and layout. Without
+    takes 0.1 to 0.2 s for each combination of types, layout, operands and, in
+    training, epsilon. Without
     libBNGradCompiler.so, the forward pass stays PyTorch's.
 
     The replacement affects the whole process and is counted: it lasts until
@@ -116,6 +117,7 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
             _update()
         except BaseException:
             _active.pop()
+            _update()  # One kernel may have been replaced.
             raise
 
 

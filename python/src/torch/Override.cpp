@@ -8,6 +8,7 @@
 
 #include "Gradient.h"
 
+#include <atomic>
 #include <utility>
 
 using namespace bngrad;
@@ -129,8 +130,10 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
 }
 
 /// The strides of ATen's output and grad_input: channels-last if input is dense
-/// in this order and not row-major as well, or has strides like it.
-static Strides getResultStrides(const Tensor &input) {
+/// in this order and not row-major as well, or has strides like it. In the
+/// forward pass with parameters that are not dense, ATen asks for the latter.
+static Strides getResultStrides(const Tensor &input,
+                                bool hasDenseParameters = true) {
   static const int order2d[] = {1, 3, 2, 0}, order3d[] = {1, 4, 3, 2, 0};
   Strides rowMajor, channelsLast;
   setContiguous(input.rank, input.sizes, rowMajor.values);
@@ -144,9 +147,8 @@ static Strides getResultStrides(const Tensor &input) {
     channelsLast.values[order[i]] = product;
     product *= input.sizes[order[i]];
   }
-  return hasStrides(input, channelsLast.values) || isChannelsLast(input, order)
-             ? channelsLast
-             : rowMajor;
+  bool isDense = hasDenseParameters && hasStrides(input, channelsLast.values);
+  return isDense || isChannelsLast(input, order) ? channelsLast : rowMajor;
 }
 
 /// Reads the output mask, a list of three.
@@ -270,15 +272,30 @@ static bool isForwardCovered(Problem &problem) {
   return !typed || isParameterType(*typed, input);
 }
 
+/// Whether the elements of every parameter are contiguous.
+static bool areDense(const Problem &problem) {
+  for (Operand operand :
+       {Scale, Offset, Mean, Statistic, RunningMean, RunningVariance}) {
+    const Tensor &parameter = problem.tensors[operand];
+    if (parameter && parameter.sizes[0] > 1 && parameter.strides[0] != 1)
+      return false;
+  }
+  return true;
+}
+
+/// Whether no kernel of the forward pass could be compiled or loaded: to try it
+/// again takes longer than a small batch norm. Until the next enable().
+static std::atomic<bool> lacksForwardKernels = false;
+
 static bool runForward(StableIValue *stack) {
   bool isTraining = unpack<bool>(stack[forward::Training]);
-  {
+  if (!lacksForwardKernels) {
     Problem problem(isTraining ? OpKind::Training : OpKind::Inference);
     auto &of = problem.tensors;
     const int64_t none = 0, one = 1;
     Tensor noMean, noInvStd; // as in ATen's evaluation
     if (readForwardOperands(stack, problem) && isForwardCovered(problem) &&
-        compute(problem, getResultStrides(of[Input])) &&
+        compute(problem, getResultStrides(of[Input], areDense(problem))) &&
         (isTraining ||
          (noMean.makeEmpty(problem.channelType, 1, &none, &one) &&
           noInvStd.makeEmpty(problem.channelType, 1, &none, &one)))) {
@@ -288,6 +305,8 @@ static bool runForward(StableIValue *stack) {
       stack[2] = (isTraining ? of[InvStd] : noInvStd).release();
       return true;
     }
+    if (problem.lacksKernel)
+      lacksForwardKernels = true;
   }
   return callOriginal(Forward, stack);
 }
@@ -305,6 +324,8 @@ extern "C" {
 /// Registers a kernel; 0 on success. Python counts the calls, one at a time.
 [[gnu::visibility("default")]] int bngradTorchEnable(int replaced) {
   TorchLibraryHandle &library = libraries[replaced];
+  if (replaced == Forward)
+    lacksForwardKernels = false;
   if (library)
     return 0;
   // Without a handle, PyTorch's kernel would compute everything.

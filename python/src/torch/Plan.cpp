@@ -11,7 +11,6 @@
 #include "../ErrorText.h"
 #include "../ProcessHandle.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 using namespace bngrad;
@@ -122,15 +121,15 @@ static bool createDescriptors(const Problem &problem,
   return true;
 }
 
-/// `needsCompiler`: whether it fails because libBNGradCompiler.so is missing.
-static bool makePlan(const Problem &problem, Plan &plan, bool &needsCompiler) {
+static bool makePlan(Problem &problem, Plan &plan) {
   TensorDescriptors tensors;
   bngradHandle_t handle = getHandle();
   if (!handle || !createDescriptors(problem, tensors))
     return false;
   bngradStatus_t status =
       plan.descriptor.create(problem.op, handle, problem.options, tensors);
-  needsCompiler = status == BNGRAD_COMPILER_NOT_FOUND;
+  problem.lacksKernel =
+      status == BNGRAD_COMPILER_NOT_FOUND || status == BNGRAD_INTERNAL_ERROR;
   if (status == BNGRAD_SUCCESS)
     status = plan.descriptor.getWorkspaceSize(plan.workspaceSize);
   return check(status, problem);
@@ -146,6 +145,7 @@ class Key {
 public:
   void set(const Problem &problem) {
     size = 0;
+    hash = 0xcbf29ce484222325;
     add(static_cast<int64_t>(problem.op));
     const OpOptions &options = problem.options;
     add(options.statistics);
@@ -176,7 +176,7 @@ public:
   bool isUsable() const { return size > 0 && size <= kMost; }
 
   bool operator==(const Key &other) const {
-    return size == other.size &&
+    return hash == other.hash && size == other.size &&
            std::memcmp(values, other.values, size * sizeof(int64_t)) == 0;
   }
 
@@ -185,6 +185,8 @@ private:
     if (size < kMost)
       values[size] = value;
     ++size;
+    // FNV-1a, by words.
+    hash = (hash ^ static_cast<uint64_t>(value)) * 0x100000001b3;
   }
 
   /// Suffices for any op on tensors with so many dims.
@@ -192,6 +194,7 @@ private:
   static constexpr int kOperands = detail::countMostArguments(/*ofCall=*/false);
   static constexpr int kMost = 7 + kDims + kOperands * (4 + 2 * kDims);
   int size = 0;
+  uint64_t hash = 0;
   int64_t values[kMost];
 };
 
@@ -205,56 +208,48 @@ public:
       drop(entry);
   }
 
-  const Plan *get(const Problem &problem) {
+  const Plan *get(Problem &problem) {
     Key key;
     key.set(problem);
-    if (key.isUsable())
-      for (const Entry &entry : entries)
-        if (entry.isUsed && entry.key == key)
-          return entry.get();
-    Entry &entry = entries[next];
-    next = (next + 1) % kNumPlans;
-    drop(entry);
-    entry.key = key;
-    bool needsCompiler = false;
-    entry.isUsed = makePlan(problem, entry.plan, needsCompiler);
-    if (entry.isUsed)
-      return &entry.plan;
-    drop(entry);
-    // To look for the library takes longer than a small batch norm.
-    entry.isUsed = needsCompiler;
-    std::snprintf(entry.error, sizeof(entry.error), "%s", getError());
-    return nullptr;
+    Entry *oldest = entries;
+    for (Entry &entry : entries) {
+      if (entry.plan.descriptor && key.isUsable() && entry.key == key) {
+        entry.lastUse = ++clock;
+        return &entry.plan;
+      }
+      if (entry.lastUse < oldest->lastUse)
+        oldest = &entry;
+    }
+    drop(*oldest);
+    oldest->key = key;
+    if (!makePlan(problem, oldest->plan)) {
+      drop(*oldest);
+      return nullptr;
+    }
+    oldest->lastUse = ++clock;
+    return &oldest->plan;
   }
 
 private:
   struct Entry {
     Key key;
     Plan plan;
-    bool isUsed = false;
-    char error[256] = ""; // if there is no plan without the compiler
-
-    const Plan *get() const {
-      if (plan.descriptor)
-        return &plan;
-      fail("%s", error);
-      return nullptr;
-    }
+    uint64_t lastUse = 0;
   };
 
   static void drop(Entry &entry) {
-    entry.isUsed = false;
     entry.plan.descriptor.reset();
+    entry.lastUse = 0;
   }
 
-  /// More than the batch norms in one block of a network.
-  static constexpr int kNumPlans = 8;
+  /// More than a step of a network with 30 different batch norms has.
+  static constexpr int kNumPlans = 64;
   Entry entries[kNumPlans];
-  int next = 0;
+  uint64_t clock = 0;
 };
 } // namespace
 
-const Plan *bngrad::torch::getPlan(const Problem &problem) {
+const Plan *bngrad::torch::getPlan(Problem &problem) {
   static thread_local Cache cache;
   return cache.get(problem);
 }
@@ -284,7 +279,7 @@ static bool getData(const Problem &problem, void *(&data)[kNumOperands]) {
   return true;
 }
 
-bool bngrad::torch::run(const Problem &problem) {
+bool bngrad::torch::run(Problem &problem) {
   const Plan *plan = getPlan(problem);
   void *data[kNumOperands];
   if (!plan || !getData(problem, data))

@@ -35,6 +35,8 @@ struct Problem {
   bool wants[kNumOperands];
   /// PyTorch's type of per-channel results, if no operand has it.
   int32_t channelType = 0;
+  /// Whether getPlan() failed because no kernel can be compiled or loaded.
+  bool lacksKernel = false;
   /// Empty if absent.
   Tensor tensors[kNumOperands];
 };
@@ -48,10 +50,10 @@ struct Plan {
 
 /// The plan of a problem, from this thread's recent plans or new. Null and the
 /// error of this thread if the C library rejects the problem.
-const Plan *getPlan(const Problem &problem);
+const Plan *getPlan(Problem &problem);
 
 /// Computes `problem` by its plan.
-bool run(const Problem &problem);
+bool run(Problem &problem);
 
 } // namespace bngrad::torch
 
