@@ -1,5 +1,5 @@
 # RUN: env -u BNGRAD_COMPILER %python -m pytest -q %s
-# REQUIRES: torch
+# REQUIRES: torch, python-compiler
 """The forward pass under enable(): values, running statistics, layouts, what goes to PyTorch's own kernel."""
 
 import os

@@ -12,6 +12,7 @@
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
+using namespace mlir::bngrad;
 
 /// sum + addend exactly, as a rounded sum and its error (TwoSum, Knuth: six
 /// additions in any order of magnitude).

@@ -140,7 +140,7 @@ static Strides getResultStrides(const Tensor &input,
   const int *order = input.rank == 4   ? order2d
                      : input.rank == 5 ? order3d
                                        : nullptr;
-  if (!order || hasStrides(input, rowMajor.values))
+  if (!order || (hasDenseParameters && hasStrides(input, rowMajor.values)))
     return rowMajor;
   int64_t product = 1;
   for (int64_t i = 0; i < input.rank; ++i) {
@@ -313,7 +313,7 @@ static bool runForward(StableIValue *stack) {
 
 /// A kernel that has nothing to destroy when it throws an error.
 template <bool (*run)(StableIValue *)>
-static void kernel(StableIValue *stack, uint64_t, uint64_t) {
+static void replacement(StableIValue *stack, uint64_t, uint64_t) {
   if (!run(stack))
     raise();
 }
@@ -336,9 +336,9 @@ extern "C" {
     return 1;
   if (!(replaced == Backward
             ? torch_library_impl(library, "native_batch_norm_backward",
-                                 kernel<runBackward>, TORCH_ABI_VERSION)
+                                 replacement<runBackward>, TORCH_ABI_VERSION)
             : torch_library_impl(library, "native_batch_norm",
-                                 kernel<runForward>, TORCH_ABI_VERSION)))
+                                 replacement<runForward>, TORCH_ABI_VERSION)))
     return 0;
   aoti_torch_delete_library_object(std::exchange(library, nullptr));
   return 1;

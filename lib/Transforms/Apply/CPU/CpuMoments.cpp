@@ -159,7 +159,7 @@ Moments CpuLoops::emitRunMoments(OpBuilder &b, const RunsToSum &runs,
   IndexBuilder index = at(b);
   Value zero = index.constant(0), one = index.constant(1);
   Value size = index.constant(kBlockElements), unit = index.constant(wide);
-  auto [from, to] = runs.elements;
+  Value from = runs.elements.from, to = runs.elements.to;
   Value length = index.max(index.sub(to, from), zero);
   // A block has several short runs, or one of the equal parts of a long run.
   Value runsOfBlock = index.max(index.div(size, index.max(length, one)), one);
