@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+from exporter import Exporter
+
 import bngrad
 import bngrad.jax
 import bngrad.torch
@@ -24,19 +27,6 @@ func.func @f(%x: tensor<?x3x?xf32>, %m: tensor<3xf32>) -> tensor<?x3x?xf32> {
   return %a : tensor<?x3x?xf32>
 }
 """
-
-
-class Producer:
-    """An array of a library that only has DLPack."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **keywords):
-        return self.array.__dlpack__(**keywords)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
 
 
 def fails(function):
@@ -62,18 +52,18 @@ def make_calls():
             op(torch.autograd.forward_ad.make_dual(of_torch[0], of_torch[0]), *of_torch[1:])
 
     def with_a_new_type():
-        numpy_call(type("Local", (Producer,), {})(x), mean, variance)
+        numpy_call(type("Local", (Exporter,), {})(x), mean, variance)
 
     return {
         "numpy": lambda: numpy_call(x, mean, variance),
         "another epsilon": lambda: numpy_call(x, mean, variance, epsilon=1e-9 * next(epsilons)),
         "torch": lambda: numpy_call(*of_torch),
         "jax": lambda: numpy_call(*of_jax),
-        "DLPack": lambda: numpy_call(Producer(x), mean, variance),
+        "DLPack": lambda: numpy_call(Exporter(x), mean, variance),
         "another type": with_a_new_type,
         "out": lambda: numpy_call(*of_torch, out=(of_torch[0].clone(), None, None)),
         "an error": fails(lambda: numpy_call(x, mean[:2], variance)),
-        "an error of DLPack": fails(lambda: numpy_call(Producer(x), Producer(mean[:1]), variance)),
+        "an error of DLPack": fails(lambda: numpy_call(Exporter(x), Exporter(mean[:1]), variance)),
         "a half": lambda: bngrad.batch_norm_backward_reduce(x, x, mean),
         "an op": lambda: op(*of_torch),
         "an error of an op": fails(lambda: op(of_torch[0], of_torch[1][:2], of_torch[2])),

@@ -16,6 +16,9 @@ import bngrad
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+from exporter import Exporter
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = pathlib.Path(bngrad.__file__).parent
 FUNCTIONS = ["batch_norm_backward", "batch_norm_backward_reduce", "batch_norm_backward_elemt", "batch_norm_training",
@@ -105,19 +108,6 @@ except bngrad.Error as error:
         cwd=tmp_path, capture_output=True, text=True)
     lines = {int(line) for line in re.findall(r"^program\.py:(\d+): error", done.stdout, re.MULTILINE)}
     assert lines == {9, 11, 12, 13, 14}, done.stdout + done.stderr
-
-
-class Exporter:
-    """An array of a library that only has DLPack."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **keywords):
-        return self.array.__dlpack__(**keywords)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
 
 
 class WithNamespace(Exporter):

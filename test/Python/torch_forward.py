@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+import torch_calls
 import torch_reference as reference
 
 import bngrad.torch
@@ -25,22 +26,7 @@ EXACT = reference.EXACT
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls that go to PyTorch's own kernel while enabled."""
-    module, names = sys.modules["bngrad.torch._override"], []
-
-    class Counted:
-
-        def __init__(self, kernel):
-            self.kernel = kernel
-
-        def call_boxed(self, *arguments):
-            names.append(arguments)
-            return self.kernel.call_boxed(*arguments)
-
-    get_kernel = torch.library.get_kernel
-    wrap = lambda op, *key: get_kernel(op, *key) if op.endswith("_backward") else Counted(get_kernel(op, *key))
-    monkeypatch.setattr(module.torch.library, "get_kernel", wrap)
-    return names
+    return torch_calls.record(monkeypatch, "native_batch_norm")
 
 
 class Expected:

@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+import torch_calls
 import torch_reference as reference
 
 import bngrad.torch
@@ -33,23 +34,7 @@ def is_as_before():
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls that go to PyTorch's own gradient while enabled."""
-    module = sys.modules["bngrad.torch._override"]
-    names = []
-
-    class Kernel:
-
-        def __init__(self, kernel):
-            self.kernel = kernel
-
-        def call_boxed(self, *arguments):
-            names.append(arguments)
-            return self.kernel.call_boxed(*arguments)
-
-    get_kernel = torch.library.get_kernel
-    wrap = lambda op, *key: Kernel(get_kernel(op, *key)) if op.endswith("_backward") else get_kernel(op, *key)
-    monkeypatch.setattr(module.torch.library, "get_kernel", wrap)
-    return names
+    return torch_calls.record(monkeypatch, "native_batch_norm_backward")
 
 
 def make_call(seed):

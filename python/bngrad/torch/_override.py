@@ -92,8 +92,8 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
     PyTorch's.
 
     Kernels of the forward pass are compiled when they are needed first, which
-    takes 0.1 to 0.2 s for each combination of types, layout, operands and, in
-    training, epsilon. Without
+    takes some tenths of a second for each combination of types, layout,
+    operands and, in training, epsilon. Without
     libBNGradCompiler.so, the forward pass stays PyTorch's.
 
     The replacement affects the whole process and is counted: it lasts until

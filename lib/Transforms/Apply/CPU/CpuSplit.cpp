@@ -38,6 +38,13 @@ private:
   };
   /// The segment at `position` in the order of memory.
   Segment getSegment(OpBuilder &b, Value position) const;
+  using OfSegment =
+      function_ref<void(OpBuilder &, Value position, ArrayRef<Value> tables)>;
+  using OfChannel = function_ref<void(OpBuilder &, ArrayRef<Value> ivs,
+                                      ArrayRef<Value> tables)>;
+  /// Fills tables with an entry per segment, then reads them by channel.
+  void emitBySegments(OpBuilder &b, ArrayRef<TableType> types,
+                      OfSegment ofSegment, OfChannel ofChannel) const;
   void emitSums(OpBuilder &b) const;
   void emitSumsOfSegment(OpBuilder &b, Value position,
                          ArrayRef<Value> tables) const;
@@ -131,22 +138,34 @@ void Split::emitSumsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
   storeSums(b, pick(ivs, group.features), joinErrors(b, sums));
 }
 
-void Split::emitSums(OpBuilder &b) const {
-  SmallVector<TableType> types;
-  for (unsigned i : llvm::seq(numSums()))
-    types.push_back({segments, sumType(i)});
+void Split::emitBySegments(OpBuilder &b, ArrayRef<TableType> types,
+                           OfSegment ofSegment, OfChannel ofChannel) const {
   TableMemory memory = createTables(b, types);
   emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
     emitFor(nested, share.iterations,
             [&](OpBuilder &inSegment, Value position) {
-              emitSumsOfSegment(inSegment, position, memory.tables);
+              ofSegment(inSegment, position, memory.tables);
             });
   });
   emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
             [&](OpBuilder &nested, ArrayRef<Value> ivs) {
-              emitSumsOfChannel(nested, ivs, memory.tables);
+              ofChannel(nested, ivs, memory.tables);
             });
   deallocate(b, memory);
+}
+
+void Split::emitSums(OpBuilder &b) const {
+  SmallVector<TableType> types;
+  for (unsigned i : llvm::seq(numSums()))
+    types.push_back({segments, sumType(i)});
+  emitBySegments(
+      b, types,
+      [&](OpBuilder &nested, Value position, ArrayRef<Value> tables) {
+        emitSumsOfSegment(nested, position, tables);
+      },
+      [&](OpBuilder &nested, ArrayRef<Value> ivs, ArrayRef<Value> tables) {
+        emitSumsOfChannel(nested, ivs, tables);
+      });
 }
 
 void Split::emitMomentsOfSegment(OpBuilder &b, Value position,
@@ -184,19 +203,14 @@ void Split::emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
 }
 
 void Split::emitMoments(OpBuilder &b) {
-  TableMemory memory =
-      createTables(b, {{segments, b.getF64Type()}, {segments, b.getF64Type()}});
-  emitShares(b, segments, [&](OpBuilder &nested, const Share &share) {
-    emitFor(nested, share.iterations,
-            [&](OpBuilder &inSegment, Value position) {
-              emitMomentsOfSegment(inSegment, position, memory.tables);
-            });
-  });
-  emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
-            [&](OpBuilder &nested, ArrayRef<Value> ivs) {
-              emitMomentsOfChannel(nested, ivs, memory.tables);
-            });
-  deallocate(b, memory);
+  emitBySegments(
+      b, {{segments, b.getF64Type()}, {segments, b.getF64Type()}},
+      [&](OpBuilder &nested, Value position, ArrayRef<Value> tables) {
+        emitMomentsOfSegment(nested, position, tables);
+      },
+      [&](OpBuilder &nested, ArrayRef<Value> ivs, ArrayRef<Value> tables) {
+        emitMomentsOfChannel(nested, ivs, tables);
+      });
 }
 
 void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
