@@ -24,10 +24,12 @@ using namespace mlir::bngrad;
 /// The most vectors of a table that is filled by shuffles.
 static constexpr int64_t kMostShuffles = 16;
 
-/// Columns whose sums stay in long registers from row to row. More would be
-/// read piece by piece, with jumps from row to row that prefetchers do not
-/// follow.
+/// Columns whose sums stay in long registers from row to row. Columns for which
+/// there are not enough registers are read piece by piece, with jumps from row
+/// to row that prefetchers do not follow. Only data in a core's own cache are
+/// faster to read so, that is, groups with at most `kNarrowBytes` of data.
 static constexpr int64_t kNarrowColumns = 128;
+static constexpr int64_t kNarrowBytes = 4 << 20;
 
 int64_t TableLoops::getLineElements() const {
   int64_t width = kLineBytes;
@@ -276,8 +278,14 @@ void TableLoops::readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
 }
 
 Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
-  return at(b).compare(arith::CmpIPredicate::ule, columns,
-                       constant(b, kNarrowColumns));
+  IndexBuilder index = at(b);
+  auto isAtMost = [&](Value value, int64_t most) {
+    return index.compare(arith::CmpIPredicate::ule, value, constant(b, most));
+  };
+  Value most =
+      index.select(isAtMost(bytes, kNarrowBytes), constant(b, kNarrowColumns),
+                   constant(b, std::min(getMostColumns(), kNarrowColumns)));
+  return index.compare(arith::CmpIPredicate::ule, columns, most);
 }
 
 void TableLoops::fillPairs(OpBuilder &b, const OperandTables &tables,
