@@ -66,7 +66,7 @@ COMPARISONS = (
         [nchw(batch, 512, row, dtype) for row in (49, 196) for dtype in ("f32", "bf16") for batch in (1, 8, 16, 32, 64)],
     ),
     (
-        "At least `kSomeSamples` = 16 samples of tensors above a third of `kLastLevelBytes`: `tiles`",
+        "At least `kSomeSamples` = 16 samples of tensors above a third of `kThreadShareBytes`: `tiles`",
         ("tiles", "channels"),
         [nchw(batch, (1 << 18) // batch, 196, dtype) for dtype in ("f32", "bf16") for batch in (1, 8, 16, 32)],
     ),

@@ -178,9 +178,9 @@ func.func @not_narrow(%x: memref<1000x48xf32>, %f: memref<48xf32>, %dx: memref<1
 // CHECK-NOT:     memref.prefetch %[[FLAT_X]][
 // CHECK:         return
 // CHECK-LABEL: func @dynamic
+// CHECK:         %[[IS_STREAMED:.+]] = arith.cmpi ugt, %{{.+}}, %c1048576
 // CHECK:         %[[IS_SHORT:.+]] = arith.cmpi ule, %{{.+}}, %c131072
 // CHECK:         %[[FITS:.+]] = arith.cmpi ule, %{{.+}}, %c1048576
-// CHECK:         %[[IS_STREAMED:.+]] = arith.cmpi ugt, %{{.+}}, %c1048576
 // CHECK:         %[[BOTH:.+]] = arith.andi %[[IS_SHORT]], %[[FITS]]
 // CHECK:         %[[ALL:.+]] = arith.andi %[[IS_STREAMED]], %[[BOTH]]
 // CHECK:         %[[DISTANCE:.+]] = arith.select %[[ALL]], %{{.+}}, %c0
@@ -317,6 +317,106 @@ func.func @wide_rows_in_memory(%x: memref<1001x192xf32>, %sum: memref<192xf32>) 
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<1001x192xf32>) outs(%sum : memref<192xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 1000>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// A thread has a share of 8 MiB in the last-level cache. Of the data of one thread and of two, only the latter are in the
+// cache; the number of threads may be known at run time only.
+// CHECK-LABEL: func @rows_beyond_a_share
+// CHECK-NOT:     step %c4
+// CHECK:         return
+// CHECK-LABEL: func @rows_in_two_shares
+// CHECK:         step %c4
+// CHECK-LABEL: func @rows_in_shares
+// CHECK-DAG:     %[[IN_CACHE:.+]] = arith.constant false
+// CHECK:         %[[NUM:.+]] = bngrad.num_threads max 64
+// CHECK:         %[[THREADS:.+]] = arith.index_cast %[[NUM]]
+// CHECK:         %[[SHARES:.+]] = arith.muli %[[THREADS]], %c8388608
+// CHECK:         %[[LIMIT:.+]] = arith.minsi %[[SHARES]], %c33554432
+// CHECK:         %[[EXCEED:.+]] = arith.cmpi ult, %[[LIMIT]], %c8448000
+// CHECK:         %[[FIT:.+]] = arith.cmpi eq, %[[EXCEED]], %[[IN_CACHE]]
+// CHECK:         arith.select %[[FIT]], %c768, %c1024
+// CHECK:         %[[END:.+]] = arith.select %[[FIT]]
+// CHECK:         scf.for %{{.+}} = %{{.+}} to %[[END]] step %c4
+func.func @rows_beyond_a_share(%x: memref<11000x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<11000x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, streaming_bytes = 33554432>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @rows_in_two_shares(%x: memref<11000x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<11000x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 2, streaming_bytes = 33554432>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @rows_in_shares(%x: memref<11000x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<11000x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, threads = 0, streaming_bytes = 33554432>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// With registers of 256 bits, rows are added one by one in a cache, too.
+// CHECK-LABEL: func @wide_rows_in_short_registers
+// CHECK-NOT:     step %c4
+// CHECK:         return
+func.func @wide_rows_in_short_registers(%x: memref<1001x192xf32>, %sum: memref<192xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<1001x192xf32>) outs(%sum : memref<192xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256, streaming_bytes = 33554432>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// 96 columns take three times the registers of 256 bits that there are. In a near cache, each third of them is read from
+// row to row; from 4 MiB on, each row is read whole.
+// CHECK-LABEL: func @narrow_rows_in_a_cache
+// CHECK:         scf.for %{{.+}} = %c0 to %c96 step %c32
+// CHECK-NEXT:      scf.for %{{.+}} step %c1 iter_args(%{{.+}} = %{{.+}}) -> (vector<32xf32>)
+// CHECK-LABEL: func @narrow_rows_in_memory
+// CHECK-NOT:     -> (vector<32xf32>)
+// CHECK:         scf.for %{{.+}} to %c96 step %c32
+// CHECK-NEXT:      vector.load %{{.+}} : memref<384xf32>
+// CHECK:           memref.prefetch
+// CHECK-NOT:     -> (vector<32xf32>)
+// CHECK:         return
+func.func @narrow_rows_in_a_cache(%x: memref<10000x96xf32>, %sum: memref<96xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<10000x96xf32>) outs(%sum : memref<96xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256, streaming_bytes = 33554432>} {
+  ^bb0(%e: f32, %acc: f32):
+    %0 = arith.addf %acc, %e fastmath<reassoc> : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+func.func @narrow_rows_in_memory(%x: memref<11000x96xf32>, %sum: memref<96xf32>) {
+  linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<11000x96xf32>) outs(%sum : memref<96xf32>)
+      attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256, streaming_bytes = 33554432>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
     linalg.yield %0 : f32

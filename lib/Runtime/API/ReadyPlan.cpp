@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
 using namespace bngrad;
 using mlir::bngrad::ScheduleKind;
@@ -388,8 +389,14 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
                                 std::min(channels, layout.channels));
   }
   description.add("reuse_bytes", isReadAgain ? reuse : 0);
-  if (passes.counts[GradInput])
-    description.add("streaming", bytes > limits::kLastLevelBytes ? 1 : 0);
+  if (passes.counts[GradInput]) {
+    // OpenMP has a thread per core unless told otherwise.
+    int64_t sharing =
+        threads ? numThreads : std::thread::hardware_concurrency();
+    bool isStreamed = bytes > std::min(limits::kLastLevelBytes,
+                                       sharing * limits::kThreadShareBytes);
+    description.add("streaming", isStreamed ? 1 : 0);
+  }
 }
 
 void ReadyPlan::describe(const bngrad_threads_t *threads,

@@ -43,6 +43,10 @@ inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
 inline constexpr int64_t kManySamples = 32, kSomeSamples = 16;
 /// The assumed caches of an unknown CPU, in bytes.
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
+/// The share of a thread in the last-level cache, in bytes, beyond which data
+/// count as larger than the cache. Processors have 2 to 4 MiB per core; virtual
+/// machines list the whole cache, which others use, too.
+inline constexpr int64_t kThreadShareBytes = 8 << 20;
 } // namespace limits
 
 /// Data whose last loop is reduced, in the order [N, C, S].
@@ -93,7 +97,7 @@ inline constexpr SizeRule kSizeRules[] = {
     {ScheduleKind::Tiles, SizeRule::kAny, 0, limits::kShortRow,
      limits::kManyRows, limits::kManySamples},
     {ScheduleKind::Tiles, SizeRule::kAny, 0, limits::kShortRow,
-     limits::kManyRows, limits::kSomeSamples, limits::kLastLevelBytes / 3},
+     limits::kManyRows, limits::kSomeSamples, limits::kThreadShareBytes / 3},
 };
 
 /// The kind for `sizes` among those for which `allows` returns true.

@@ -166,7 +166,7 @@ Value Channels::getPrefetchDistance(OpBuilder &b, linalg::GenericOp generic,
   Value fits = index.compare(arith::CmpIPredicate::ule, cachedBytes,
                              index.constant(schedule.streamingBytes));
   Value isUseful =
-      index.bitAnd(isStreamed(b, generic), index.bitAnd(isShort, fits));
+      index.bitAnd(isStoredPast(b, generic), index.bitAnd(isShort, fits));
   return index.select(isUseful, sizes[inner], index.constant(0));
 }
 

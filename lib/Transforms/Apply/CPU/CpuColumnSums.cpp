@@ -200,7 +200,7 @@ Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
     return arith::ConstantIntOp::create(b, loc, 1, 1);
   IndexBuilder index = at(b);
   Value areCached =
-      index.compare(arith::CmpIPredicate::eq, isStreamed(b), isFalse);
+      index.compare(arith::CmpIPredicate::eq, isStreamed, isFalse);
   Value arePages =
       index.compare(arith::CmpIPredicate::uge, chain.columns,
                     constant(b, getPageElements(current.reduction)));
@@ -221,7 +221,7 @@ Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
   // in a cache, prefetches would only take time.
   Value sharePages =
       index.compare(arith::CmpIPredicate::ult, chain.stride, page);
-  return index.select(index.bitOr(sharePages, isStreamed(b)), distance,
+  return index.select(index.bitOr(sharePages, isStreamed), distance,
                       constant(b, 0));
 }
 

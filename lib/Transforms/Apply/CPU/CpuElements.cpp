@@ -302,7 +302,7 @@ void CpuLoops::prefetchPages(OpBuilder &b, Value flat, Value position,
 void CpuLoops::emitElements(OpBuilder &b, linalg::GenericOp generic, Run run,
                             Interval elements) const {
   loadUniform(b, generic, run);
-  Value isStreaming = isStreamed(b, generic);
+  Value isStreaming = isStoredPast(b, generic);
   emitIf(
       b, isStreaming,
       [&](OpBuilder &nested) {
@@ -328,13 +328,13 @@ void CpuLoops::emitElementPieces(OpBuilder &b, linalg::GenericOp generic,
     // Stream whole lines, in one piece or several.
     bool fillsLines =
         piece.lanes == wide || piece.lanes * width % kLineBytes == 0;
-    bool isStreamed = isStreaming && !piece.mask && fillsLines;
-    if (isStreamed)
+    bool isStreamedPiece = isStreaming && !piece.mask && fillsLines;
+    if (isStreamedPiece)
       prefetch(nested, generic, run, piece);
     // A streamed run starts at a line, not at the tables' first pair.
     Run read = isStreaming ? run : withPairs(generic, run, piece);
     IRMapping mapping = clonePiece(nested, generic, read, piece);
-    storePiece(nested, generic, read, piece, mapping, isStreamed);
+    storePiece(nested, generic, read, piece, mapping, isStreamedPiece);
   };
   if (isStreaming) {
     // Elements before the first line of the result.

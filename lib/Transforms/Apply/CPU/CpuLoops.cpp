@@ -40,6 +40,7 @@ CpuLoops::CpuLoops(OpBuilder &b, const ScheduledGroup &group,
       hasRowStrides(hasDataWithStrides(group)) {
   setLanes();
   emitSizes(b);
+  emitIsStreamed(b);
   emitChainRows(b);
   emitFlats(b);
 }
@@ -66,6 +67,24 @@ void CpuLoops::emitSizes(OpBuilder &b) {
           viewed.insert(getViewed(operand.get())))
         width += getElementBytes(operand.get());
   bytes = at(b).mul(count, constant(b, width));
+}
+
+void CpuLoops::emitIsStreamed(OpBuilder &b) {
+  int64_t cache = schedule.streamingBytes;
+  int64_t least = std::min(cache, limits::kThreadShareBytes);
+  std::optional<int64_t> size = getConstantIntValue(bytes);
+  if (cache == 0 || (size && (*size <= least || *size > cache))) {
+    isStreamed =
+        arith::ConstantIntOp::create(b, loc, cache != 0 && *size > cache, 1);
+    return;
+  }
+  IndexBuilder index = at(b);
+  Value limit = index.constant(cache);
+  if (least < cache)
+    limit =
+        index.min(limit, index.mul(getShares(b),
+                                   index.constant(limits::kThreadShareBytes)));
+  isStreamed = index.compare(arith::CmpIPredicate::ugt, bytes, limit);
 }
 
 void CpuLoops::emitChainRows(OpBuilder &b) {

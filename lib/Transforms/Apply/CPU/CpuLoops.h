@@ -223,10 +223,8 @@ protected:
                       ValueRange indices, const Piece &piece) const;
   TableMemory createTables(OpBuilder &b, ArrayRef<TableType> types) const;
   void deallocate(OpBuilder &b, const TableMemory &tables) const;
-  /// An i1: whether results are stored past the caches.
-  Value isStreamed(OpBuilder &b) const;
-  /// The same for the results of `generic`.
-  Value isStreamed(OpBuilder &b, linalg::GenericOp generic) const;
+  /// An i1: whether the results of `generic` are stored past the caches.
+  Value isStoredPast(OpBuilder &b, linalg::GenericOp generic) const;
   /// An i1: whether the rows of the strided result of `generic` are whole cache
   /// lines.
   Value hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const;
@@ -356,8 +354,9 @@ protected:
   bool isForNeon() const { return schedule.vectorBits == 128 && schedule.fma; }
 
   Value count;     // elements of the data
-  Value bytes;     // of all data operands
-  Value chainRows; // rows of a chain in a column
+  Value bytes;      // of all data operands
+  Value isStreamed; // an i1: whether the caches are too small for these bytes
+  Value chainRows;  // rows of a chain in a column
   CpuSchedule schedule;
   /// The two stages that are computed in one pass, if the group has them.
   std::optional<MomentStages> moments;
@@ -378,6 +377,8 @@ private:
 
   void setLanes();
   void emitSizes(OpBuilder &b);
+  /// Only a group of neither small nor large data needs the number of threads.
+  void emitIsStreamed(OpBuilder &b);
   void emitChainRows(OpBuilder &b);
   void emitFlats(OpBuilder &b);
   void emitElementPieces(OpBuilder &b, linalg::GenericOp generic,

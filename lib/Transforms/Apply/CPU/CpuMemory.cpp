@@ -161,19 +161,12 @@ void CpuLoops::deallocate(OpBuilder &b, const TableMemory &tables) const {
     memref::DeallocOp::create(b, loc, tables.memory);
 }
 
-Value CpuLoops::isStreamed(OpBuilder &b) const {
-  if (schedule.streamingBytes == 0)
-    return arith::ConstantIntOp::create(b, loc, 0, 1);
-  return at(b).compare(arith::CmpIPredicate::ugt, bytes,
-                       constant(b, schedule.streamingBytes));
-}
-
-Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
+Value CpuLoops::isStoredPast(OpBuilder &b, linalg::GenericOp generic) const {
   // Two results would be two streams that start at different lines.
   if (generic.getNumDpsInits() != 1)
     return arith::ConstantIntOp::create(b, loc, 0, 1);
   if (!hasRowStrides)
-    return isStreamed(b);
+    return isStreamed;
   // Short rows have few whole lines, unless all their lines are whole.
   Value areWhole = hasWholeLines(b, generic);
   if (!group.isFeature(group.numLoops - 1)) {
@@ -183,7 +176,7 @@ Value CpuLoops::isStreamed(OpBuilder &b, linalg::GenericOp generic) const {
                                   constant(b, kLongRowBytes));
     areWhole = at(b).bitOr(areWhole, areLong);
   }
-  return at(b).bitAnd(isStreamed(b), areWhole);
+  return at(b).bitAnd(isStreamed, areWhole);
 }
 
 Value CpuLoops::hasWholeLines(OpBuilder &b, linalg::GenericOp generic) const {

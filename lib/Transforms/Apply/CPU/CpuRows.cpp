@@ -118,7 +118,7 @@ void Rows::planElements(OpBuilder &b) {
   Value result = getFlatResult(group.elementwise[0]);
   int64_t width = getElementBytes(result);
   elements.shift = zeroIndex;
-  if (!hasRowStrides && !matchPattern(isStreamed(b), m_Zero())) {
+  if (!hasRowStrides && !matchPattern(isStreamed, m_Zero())) {
     Value address =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, result);
     Value toLine = getElementsToLine(b, address, width);
@@ -434,7 +434,7 @@ Interval Rows::emitNarrowRows(OpBuilder &b, linalg::GenericOp generic,
   Run first = getElementsRun(b, rows.from, tableOffset);
   loadUniform(b, generic, first);
   readOrderedEntries(b, generic, {index.constant(0), wide}, first);
-  Value isStreaming = isStreamed(b, generic);
+  Value isStreaming = isStoredPast(b, generic);
   auto emitVersion = [&](bool streams) {
     return [&, streams](OpBuilder &nested) {
       emitNarrowPieces(nested, generic, {rows.from, end}, first, streams);

@@ -321,6 +321,6 @@ void TableLoops::fillElementPairs(OpBuilder &b, const GroupTables &tables,
   Value read = index.constant(0);
   for (linalg::GenericOp generic : group.elementwise)
     if (allowsPairs(generic, {Value(), wide}))
-      read = index.select(isStreamed(b, generic), read, columns);
+      read = index.select(isStoredPast(b, generic), read, columns);
   fillPairs(b, tables.elementwise, first, read);
 }
