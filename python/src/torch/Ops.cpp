@@ -188,15 +188,8 @@ static bool runReduce(StableIValue *stack) {
   takeData(arguments, problem);
   problem.tensors[Mask] = arguments.takeOptionalTensor();
   arguments.takeFeatureDims(problem);
-  const Tensor &input = problem.tensors[Input];
-  Strides strides;
-  if (input.rank <= BNGRAD_MAX_RANK && input.isStridedOnCpu) {
-    if (isDense(input.rank, input.sizes, input.strides))
-      std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
-    else
-      setContiguous(input.rank, input.sizes, strides.values);
-  }
-  if (!arguments.areGood() || !compute(problem, strides))
+  if (!arguments.areGood() ||
+      !compute(problem, getDenseStrides(problem.tensors[Input])))
     return false;
   stack[0] = problem.tensors[Sums].release();
   return true;
