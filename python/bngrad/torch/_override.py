@@ -34,9 +34,9 @@ class _Original:
         _library.define("_original_" + str(op._schema).removeprefix("aten::"))
         _library.impl("_original_" + name, self.call, "CPU", with_keyset=True)
 
-    def call(self, keyset, *arguments):
+    def call(self, keyset, *arguments, **given):
         try:
-            return self.kernel.call_boxed(keyset, *arguments)
+            return self.kernel.call_boxed(keyset, *arguments, **given)
         except Exception as error:
             _library_handle.bngradTorchSetError(str(error).encode())
             raise

@@ -23,15 +23,16 @@ struct BackwardOp {
 inline constexpr BackwardOp kBackwardOps[] = {
     {"native_batch_norm_backward", false}, {"batch_norm_backward", true}};
 
+/// Instead of the place of an argument.
+enum { kNone = -1, kAlways = -2, kNever = -3 };
+
 /// A forward pass of aten: where it has its arguments. The first one is input.
 struct ForwardOp {
-  static constexpr int kNone = -1;
-
   const char *name;
   int scale;   ///< and the offset after it
   int running; ///< the mean, and the variance after it
   bool isRunningOptional;
-  int training; ///< kNone: the op is for training only
+  int training; ///< or kAlways, or kNever
   int momentum;
   int epsilon;
   int out; ///< the given results; kNone: the op makes them
@@ -42,7 +43,6 @@ struct ForwardOp {
   constexpr bool hasOutput() const { return scale != kNone; }
 };
 
-inline constexpr int kNone = ForwardOp::kNone;
 inline constexpr ForwardOp kForwardOps[] = {
     {"native_batch_norm", 1, 3, true, 5, 6, 7, kNone, 3},
     {"native_batch_norm.out", 1, 3, true, 5, 6, 7, 8, 3},
@@ -50,9 +50,10 @@ inline constexpr ForwardOp kForwardOps[] = {
     {"_native_batch_norm_legit.out", 1, 3, false, 5, 6, 7, 8, 3},
     {"_native_batch_norm_legit.no_stats", 1, kNone, false, 3, 4, 5, kNone, 3},
     {"_native_batch_norm_legit.no_stats_out", 1, kNone, false, 3, 4, 5, 6, 3},
-    {"_batch_norm_with_update", 1, 3, false, kNone, 5, 6, kNone, 4},
-    {"_batch_norm_with_update.out", 1, 3, false, kNone, 5, 6, 7, 4},
-    {"batch_norm_update_stats", kNone, 1, true, kNone, 3, kNone, kNone, 2},
+    {"_batch_norm_with_update", 1, 3, false, kAlways, 5, 6, kNone, 4},
+    {"_batch_norm_with_update.out", 1, 3, false, kAlways, 5, 6, 7, 4},
+    {"_batch_norm_no_update", 1, 3, true, kNever, 5, 6, kNone, 4},
+    {"batch_norm_update_stats", kNone, 1, true, kAlways, 3, kNone, kNone, 2},
 };
 
 /// Computes an op by the C library, or calls PyTorch's own kernel.

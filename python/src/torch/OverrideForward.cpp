@@ -13,6 +13,11 @@
 using namespace bngrad;
 using namespace bngrad::torch;
 
+static bool isForTraining(const ForwardOp &op, const StableIValue *stack) {
+  return op.training == kAlways ||
+         (op.training != kNever && unpack<bool>(stack[op.training]));
+}
+
 static bool readForwardOperands(const ForwardOp &op, const StableIValue *stack,
                                 Problem &problem) {
   bool isTraining = problem.op == OpKind::Training;
@@ -175,8 +180,8 @@ void bngrad::torch::retryForwardKernels() { lacksForwardKernels = false; }
 
 bool bngrad::torch::runForward(const ForwardOp &op, StableIValue *stack) {
   if (!lacksForwardKernels) {
-    bool isTraining = op.training == kNone || unpack<bool>(stack[op.training]);
-    Problem problem(isTraining ? OpKind::Training : OpKind::Inference);
+    Problem problem(isForTraining(op, stack) ? OpKind::Training
+                                          : OpKind::Inference);
     if (computeForward(op, stack, problem))
       return true;
     if (problem.lacksKernel)
