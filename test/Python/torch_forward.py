@@ -136,6 +136,76 @@ def test_modules(momentum, memory_format, calls):
     assert not calls
 
 
+class Block(nn.Module):
+    """A residual block, as in ResNet-18."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs),
+                                  nn.ReLU(), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
+        self.skip = nn.Identity() if stride == 1 else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return functional.relu(self.body(x) + self.skip(x))
+
+
+class ResNet(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), Block(8, 8, 1),
+                                  Block(8, 16, 2), Block(16, 32, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Sequential(nn.BatchNorm1d(32), nn.Linear(32, 7))
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("is_autocast", [False, True])
+def test_residual_network(memory_format, is_autocast, calls):
+    """In ten steps, losses and gradients are as close to f64 as PyTorch's, and running statistics are the same."""
+    torch.manual_seed(0)
+    models = [ResNet() for _ in range(3)]
+    exact, own, model = models[0].double(), *(each.to(memory_format=memory_format) for each in models[1:])
+    optimizer = torch.optim.SGD(exact.parameters(), 0.05, momentum=0.9)
+    errors = {}
+
+    def train(model, images, labels):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, is_autocast and model is not exact):
+            loss = functional.cross_entropy(model(images), labels)
+        loss.backward()
+        return [loss.detach(), *(each.grad for each in model.parameters())]
+
+    for step in range(10):
+        # All have the same parameters, and running statistics of their own.
+        with torch.no_grad():
+            for each in zip(*(model.parameters() for model in models)):
+                each[0].copy_(each[0].float())
+                each[1].copy_(each[0]), each[2].copy_(each[0])
+        generator = torch.Generator().manual_seed(step)
+        images = torch.randn(16, 3, 20, 20, generator=generator).to(memory_format=memory_format) + 1
+        labels = torch.randint(7, (16,), generator=generator)
+        expected, of_pytorch = train(exact, images.double(), labels), train(own, images, labels)
+        with bngrad.torch.enabled():
+            results = train(model, images, labels)
+        for name, values in (("own", of_pytorch), ("bngrad", results)):
+            errors.setdefault(name, []).append([float((value.double() - other).norm() / (other.norm() + 1e-3))
+                                                for value, other in zip(values, expected)])
+        optimizer.step()
+    own_error, error = (torch.tensor(errors[name]).square().mean(0).sqrt() for name in ("own", "bngrad"))
+    smallest = 1e-2 if is_autocast else 1e-6
+    assert (error <= 1.5 * own_error + smallest).all(), (error / own_error).max()
+    assert error.mean() <= 1.1 * own_error.mean() + 0.1 * smallest
+    rough = 2e-2 if is_autocast else 1e-5
+    for one, other, third in zip(model.buffers(), own.buffers(), exact.buffers()):
+        torch.testing.assert_close(one, other, rtol=rough, atol=rough)
+        torch.testing.assert_close(one.double(), third.double(), rtol=rough, atol=rough)
+    assert not calls
+
+
 @pytest.mark.parametrize("is_training", [True, False])
 def test_derivatives(is_training):
     generator = torch.Generator().manual_seed(2)
