@@ -63,7 +63,8 @@ def test_random_configurations():
         on_meta = training(case.input.to("meta"), epsilon=case.epsilon, **{
             name: value.to("meta") if isinstance(value, torch.Tensor) else value for name, value in options.items()})
         for result, other in zip(results, on_meta):
-            assert (result.dtype, result.shape, result.stride()) == (other.dtype, other.shape, other.stride())
+            assert (result.dtype, result.shape) == (other.dtype, other.shape)
+            assert not case.input.numel() or result.stride() == other.stride()
 
 
 def operands(dtype=torch.float64, shape=(4, 3, 5, 2), parameter_type=None):

@@ -71,6 +71,12 @@ def _count(input: Tensor, channels: Tensor) -> int:
     return max(input.numel() // max(channels.numel(), 1), 1)
 
 
+def _list_wanted(ctx, count: int) -> list[bool]:
+    """Whether each of the first operands needs a derivative. PyTorch leaves out
+    the last ones of a call if they have their default values."""
+    return [*ctx.needs_input_grad, *[False] * count][:count]
+
+
 def _scaled(scale: Tensor | None, value: Tensor) -> Tensor:
     return value if scale is None else value * scale.to(value.dtype)
 
@@ -99,7 +105,7 @@ def _differentiate_training(ctx, of_output, *of_statistics):
             input, scale, offset, ctx.epsilon, ctx.feature_dims,
             [False, True, False, True])
     to_input = to_scale = to_offset = None
-    wanted = list(ctx.needs_input_grad[:3])
+    wanted = _list_wanted(ctx, 3)
     if of_output is not None and ctx.output_mask[0] and any(wanted):
         to_input, to_scale, to_offset = torch.ops.bngrad.batch_norm_backward(
             of_output, input, mean, inv_std=inv_std,
@@ -143,7 +149,7 @@ def _differentiate_inference(ctx, of_output):
     input, mean, scale, offset, variance, inv_std = ctx.saved_tensors
     dims = ctx.feature_dims
     of_input, of_mean, of_scale, of_offset, of_variance, of_inv_std = (
-        ctx.needs_input_grad[:6])
+        _list_wanted(ctx, 6))
     to_mean = to_variance = to_inv_std = None
     mask = [of_input, of_scale or of_variance, of_offset or of_mean]
     to_input = to_scale = to_offset = None
