@@ -137,8 +137,9 @@ def test_types_of_derivatives(dtype, parameter_type):
     gradients = torch.autograd.grad((training(*data, 1e-3)[0].float() * weights).sum(), data)
     expected = torch.autograd.grad((formula(*exact)[0] * weights).sum(), exact)
     tangents = [torch.sin(tensor.detach()) for tensor in data]
-    (results, along), (_, exactly) = (torch.func.jvp(lambda *data: function(*data)[:2], tuple(
-        tensor.detach() for tensor in values), tuple(tangent.to(value.dtype) for tangent, value in zip(tangents, values)))
+    (results, along), (_, exactly) = (torch.func.jvp(
+        lambda *data: function(*data)[:2], tuple(tensor.detach() for tensor in values),
+        tuple(tangent.to(value.dtype) for tangent, value in zip(tangents, values)))
         for function, values in ((lambda *data: training(*data, 1e-3), data), (formula, exact)))
     assert [each.dtype for each in along] == [each.dtype for each in results]
     for one, other, type_ in zip((*gradients, *along), (*expected, *exactly),

@@ -74,6 +74,20 @@ def test_random_configurations(calls):
     assert not calls
 
 
+def test_the_op_with_a_last_argument(monkeypatch):
+    """aten::batch_norm_backward, whose weight is not optional, computes the same bits."""
+    calls = torch_calls.record(monkeypatch, "batch_norm_backward")
+    space = torch.empty(0, dtype=torch.uint8)
+    with bngrad.torch.enabled():
+        for seed in range(60):
+            arguments, _ = make_call(seed)
+            if arguments[2] is None:
+                continue
+            for result, other in zip(torch.ops.aten.batch_norm_backward(*arguments, space), native(*arguments)):
+                assert result is other is None or torch.equal(result, other)
+    assert not calls
+
+
 def test_results_look_like_those_of_pytorch():
     """Types, shapes and strides; PyTorch divides by zero for empty data."""
     for seed in range(100):

@@ -112,7 +112,8 @@ def _differentiate_training(ctx, of_output, *of_statistics):
             scale=None if scale is None else scale.to(mean.dtype),
             feature_dims=ctx.feature_dims, output_mask=wanted)
     if wanted[0]:
-        for each in _differentiate_statistics(ctx, of_statistics, mean, inv_std):
+        for each in _differentiate_statistics(ctx, of_statistics, mean,
+                                              inv_std):
             to_input = each if to_input is None else to_input + each
         to_input = None if to_input is None else to_input.to(input.dtype)
     return (to_input,

@@ -57,7 +57,8 @@ class _Pass:
         names = (_library_handle.bngradTorchGetReplaced(number, place)
                  for place in itertools.count())
         self.originals = [
-            _Original(each.decode()) for each in itertools.takewhile(bool, names)
+            _Original(each.decode())
+            for each in itertools.takewhile(bool, names)
         ]
 
     def check(self, status: int) -> None:

@@ -129,8 +129,8 @@ void Arguments::takeMask(Problem &problem) {
   if (torch_list_size(list, &size))
     isGood = failByTorch("torch_list_size");
   else if (size != results.size())
-    isGood = fail("output_mask: expected %zu values, got %zu", results.size(),
-                  size);
+    isGood =
+        fail("output_mask: expected %zu values, got %zu", results.size(), size);
   for (size_t i = 0; isGood && i < size; ++i) {
     StableIValue item = 0;
     if (torch_list_get_item(list, i, &item))
@@ -237,8 +237,7 @@ static bool runElemt(StableIValue *stack) {
 static int32_t getStatisticsType(const Problem &problem) {
   for (Operand operand : {Input, Scale, Offset}) {
     const Tensor &tensor = problem.tensors[operand];
-    if (tensor && tensor.hasKnownType() &&
-        tensor.getType() == BNGRAD_DTYPE_F64)
+    if (tensor && tensor.hasKnownType() && tensor.getType() == BNGRAD_DTYPE_F64)
       return toTorchType(BNGRAD_DTYPE_F64);
   }
   return toTorchType(BNGRAD_DTYPE_F32);

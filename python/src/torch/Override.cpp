@@ -8,7 +8,7 @@
 
 #include "Override.h"
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <utility>
@@ -150,8 +150,8 @@ static const Replacement *getBackward(std::index_sequence<i...>) {
 
 template <size_t... i>
 static const Replacement *getForward(std::index_sequence<i...>) {
-  static const Replacement all[] = {
-      {kForwardOps[i].name, replaceForward<i>}..., {}};
+  static const Replacement all[] = {{kForwardOps[i].name, replaceForward<i>}...,
+                                    {}};
   return all;
 }
 

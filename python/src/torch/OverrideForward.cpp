@@ -8,6 +8,7 @@
 
 #include "Override.h"
 
+#include <algorithm>
 #include <atomic>
 
 using namespace bngrad;
@@ -181,7 +182,7 @@ void bngrad::torch::retryForwardKernels() { lacksForwardKernels = false; }
 bool bngrad::torch::runForward(const ForwardOp &op, StableIValue *stack) {
   if (!lacksForwardKernels) {
     Problem problem(isForTraining(op, stack) ? OpKind::Training
-                                          : OpKind::Inference);
+                                             : OpKind::Inference);
     if (computeForward(op, stack, problem))
       return true;
     if (problem.lacksKernel)
