@@ -3,11 +3,9 @@
 """The forward pass under enable(): values, running statistics, layouts, what goes to PyTorch's own kernel."""
 
 import os
-import random
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -21,96 +19,11 @@ import bngrad.torch
 
 native = torch.ops.aten.native_batch_norm.default
 CONFIGURATIONS = 600 if os.environ.get("BNGRAD_LONG_TESTS") == "1" else 150
-EXACT = reference.EXACT
 
 
 @pytest.fixture
 def calls(monkeypatch):
     return torch_calls.record(monkeypatch, "native_batch_norm")
-
-
-class Expected:
-    """The exact results of aten::native_batch_norm, and their bounds (docs/numerics.md, section 3)."""
-
-    def __init__(self, input, weight, bias, mean, variance, is_training, momentum, epsilon):
-        dims = tuple(d for d in range(input.dim()) if d != 1)
-        self.parameter_type = next((t.dtype for t in (weight, bias, mean, variance) if t is not None), input.dtype)
-        self.input_type = input.dtype
-        unit = reference.UNIT_ROUNDOFF[torch.float64 if input.dtype == torch.float64 else torch.float32]
-        spread = lambda value: np.expand_dims(value, dims)
-        x = reference.to_exact(input)
-        count = input.numel() // input.shape[1]
-        self.grown = 4 * unit * (4 + np.log2(count + 1))
-        scale = np.ones(input.shape[1], EXACT) if weight is None else reference.to_exact(weight)
-        offset = np.zeros(input.shape[1], EXACT) if bias is None else reference.to_exact(bias)
-        self.save = self.running = None
-        if is_training:
-            m = x.mean(dims)
-            m = m + (x - spread(m)).mean(dims)
-            v = ((x - spread(m))**2).mean(dims)
-            error_of_mean = self.grown * np.sqrt(m**2 + v)
-            spreading = (np.sqrt(12 * v) + 2 * error_of_mean)**2
-            r = 1 / np.sqrt(v + EXACT(epsilon))
-            relative = 1 + spreading / (v + EXACT(epsilon))
-            self.save = (m, self.grown * np.sqrt(spreading) + unit * abs(m)), (r, self.grown * r * relative)
-            if mean is not None:
-                unbiased = v * count / EXACT(max(count - 1, 1)) if count > 1 else np.full_like(v, np.nan)
-                factor = EXACT(count) / max(count - 1, 1)
-                self.running = [((1 - EXACT(momentum)) * reference.to_exact(old) + EXACT(momentum) * new,
-                                 8 * unit * (abs(reference.to_exact(old)) + abs(new)) + momentum * error)
-                                for old, new, error in ((mean, m, self.save[0][1]),
-                                                        (variance, unbiased, factor * self.grown * spreading))]
-            extra = np.sqrt(spreading) + unit * abs(m)
-        else:
-            m, v = reference.to_exact(mean), reference.to_exact(variance)
-            r = 1 / np.sqrt(v + EXACT(epsilon))
-            relative, extra = 1, 0
-        centered = x - spread(m)
-        self.output = centered * spread(scale * r) + spread(offset)
-        self.error = self.grown * (spread(abs(scale) * r) * (abs(centered) * spread(relative) + spread(extra))
-                                   + abs(spread(offset))) if is_training else (
-            self.grown * (abs(centered * spread(scale * r)) + abs(spread(offset))))
-
-    def check(self, output, mean, inv_std, running):
-        close(output, self.output, self.error, self.input_type)
-        if self.save is None:
-            assert mean.shape == inv_std.shape == (0,) and mean.dtype == inv_std.dtype == self.parameter_type
-        else:
-            for got, (value, error) in zip((mean, inv_std), self.save):
-                close(got, value, error, self.parameter_type)
-        if self.running:
-            for got, (value, error) in zip(running, self.running):
-                close(got, value, error, self.parameter_type)
-
-
-def close(got, value, error, dtype):
-    assert got.dtype == dtype and got.shape == value.shape
-    bound = error + reference.UNIT_ROUNDOFF[dtype] * (abs(value) + error) + EXACT(reference.SMALLEST[dtype])
-    got = reference.to_exact(got)
-    assert ((abs(got - value) <= bound) | (np.isnan(got) & np.isnan(value))).all()
-
-
-def make_call(seed):
-    choose = random.Random(seed)
-    generator = torch.Generator().manual_seed(seed)
-    shape = [choose.choice([1, 2, 3, 5, 8, 17, 33]) for _ in range(choose.randint(2, 5))]
-    if choose.random() < 0.1:
-        shape[choose.randrange(len(shape))] = 700
-    while torch.Size(shape).numel() > 50000:
-        shape[shape.index(max(shape))] //= 2
-    dtype = choose.choice(reference.DTYPES)
-    parameter_type = reference.parameter_type_of(dtype, choose)
-    is_training = choose.random() < 0.6
-    # One element per channel has the variance 0, with which inv_std has no bound.
-    if is_training and torch.Size(shape).numel() == shape[1]:
-        shape[0] += 1
-    data = reference.make_data(generator, shape, dtype, offset=choose.choice([0.3, -40, 3000 if dtype.itemsize > 2 else 5]))
-    data = reference.lay_out(data, choose.choice([each for each in reference.LAYOUTS if each != "expanded"]), generator)
-    mean, variance, scale = reference.make_parameters(generator, shape[1:2], parameter_type)
-    bias = mean.flip(0) + 0.25
-    weight, bias = choose.choice([(scale, bias), (scale, None), (None, bias), (None, None)])
-    running = (mean, variance) if not is_training or choose.random() < 0.7 else (None, None)
-    return data, weight, bias, *running, is_training, choose.choice([0.1, 0.3, 1.0, 0.0]), choose.choice([1e-5, 1e-3])
 
 
 def run(call, **options):
@@ -123,9 +36,9 @@ def run(call, **options):
 
 def test_random_configurations(calls):
     for seed in range(CONFIGURATIONS):
-        call = make_call(seed)
+        call = reference.make_forward(seed)
         *results, running = run(call)
-        Expected(*call).check(*results, running)
+        reference.check_forward(call, results, running)
         output = native(*[each.clone() if isinstance(each, torch.Tensor) else each for each in call])[0]
         assert output.stride() == results[0].stride()
     assert not calls
@@ -163,7 +76,7 @@ def test_equal_elements():
 
 
 def test_forward_is_optional(calls):
-    call = make_call(3)
+    call = reference.make_forward(3)
     before = native(*call)
     with bngrad.torch.enabled(forward=False):
         assert all(torch.equal(one, other) for one, other in zip(before, native(*call)))
@@ -220,6 +133,76 @@ def test_modules(momentum, memory_format, calls):
         torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-3, atol=1e-5)
     with bngrad.torch.enabled(), torch.no_grad():
         torch.testing.assert_close(model.eval()(x).double(), exact.eval()(x.double()), rtol=1e-4, atol=1e-4)
+    assert not calls
+
+
+class Block(nn.Module):
+    """A residual block, as in ResNet-18."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs),
+                                  nn.ReLU(), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
+        self.skip = nn.Identity() if stride == 1 else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return functional.relu(self.body(x) + self.skip(x))
+
+
+class ResNet(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), Block(8, 8, 1),
+                                  Block(8, 16, 2), Block(16, 32, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Sequential(nn.BatchNorm1d(32), nn.Linear(32, 7))
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("is_autocast", [False, True])
+def test_residual_network(memory_format, is_autocast, calls):
+    """In ten steps, losses and gradients are as close to f64 as PyTorch's, and running statistics are the same."""
+    torch.manual_seed(0)
+    models = [ResNet() for _ in range(3)]
+    exact, own, model = models[0].double(), *(each.to(memory_format=memory_format) for each in models[1:])
+    optimizer = torch.optim.SGD(exact.parameters(), 0.05, momentum=0.9)
+    errors = {}
+
+    def train(model, images, labels):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, is_autocast and model is not exact):
+            loss = functional.cross_entropy(model(images), labels)
+        loss.backward()
+        return [loss.detach(), *(each.grad for each in model.parameters())]
+
+    for step in range(10):
+        # All have the same parameters, and running statistics of their own.
+        with torch.no_grad():
+            for each in zip(*(model.parameters() for model in models)):
+                each[0].copy_(each[0].float())
+                each[1].copy_(each[0]), each[2].copy_(each[0])
+        generator = torch.Generator().manual_seed(step)
+        images = torch.randn(16, 3, 20, 20, generator=generator).to(memory_format=memory_format) + 1
+        labels = torch.randint(7, (16,), generator=generator)
+        expected, of_pytorch = train(exact, images.double(), labels), train(own, images, labels)
+        with bngrad.torch.enabled():
+            results = train(model, images, labels)
+        for name, values in (("own", of_pytorch), ("bngrad", results)):
+            errors.setdefault(name, []).append([float((value.double() - other).norm() / (other.norm() + 1e-3))
+                                                for value, other in zip(values, expected)])
+        optimizer.step()
+    own_error, error = (torch.tensor(errors[name]).square().mean(0).sqrt() for name in ("own", "bngrad"))
+    smallest = 1e-2 if is_autocast else 1e-6
+    assert (error <= 1.5 * own_error + smallest).all(), (error / own_error).max()
+    assert error.mean() <= 1.1 * own_error.mean() + 0.1 * smallest
+    rough = 2e-2 if is_autocast else 1e-5
+    for one, other, third in zip(model.buffers(), own.buffers(), exact.buffers()):
+        torch.testing.assert_close(one, other, rtol=rough, atol=rough)
+        torch.testing.assert_close(one.double(), third.double(), rtol=rough, atol=rough)
     assert not calls
 
 

@@ -74,6 +74,20 @@ def test_random_configurations(calls):
     assert not calls
 
 
+def test_the_op_with_a_last_argument(monkeypatch):
+    """aten::batch_norm_backward, whose weight is not optional, computes the same bits."""
+    calls = torch_calls.record(monkeypatch, "batch_norm_backward")
+    space = torch.empty(0, dtype=torch.uint8)
+    with bngrad.torch.enabled():
+        for seed in range(60):
+            arguments, _ = make_call(seed)
+            if arguments[2] is None:
+                continue
+            for result, other in zip(torch.ops.aten.batch_norm_backward(*arguments, space), native(*arguments)):
+                assert result is other is None or torch.equal(result, other)
+    assert not calls
+
+
 def test_results_look_like_those_of_pytorch():
     """Types, shapes and strides; PyTorch divides by zero for empty data."""
     for seed in range(100):
@@ -214,21 +228,21 @@ def test_disabling_within_enabled():
 def test_a_failure_to_enable(monkeypatch):
     module = sys.modules["bngrad.torch._override"]
     with monkeypatch.context() as patch:
-        patch.setattr(module._Kernel, "check", lambda self, status: (_ for _ in ()).throw(RuntimeError("refused")))
+        patch.setattr(module._Pass, "check", lambda self, status: (_ for _ in ()).throw(RuntimeError("refused")))
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
         module._library_handle.bngradTorchDisable(0)
-    # The second kernel is refused, after the first one was replaced.
+    # The second pass is refused, after the first one was replaced.
     with monkeypatch.context() as patch:
         refused = RuntimeError("refused")
-        update = module._Kernel.update
+        update = module._Pass.update
 
         def update_all_but_forward(self, is_wanted):
             if is_wanted and self is module._forward:
                 raise refused
             update(self, is_wanted)
 
-        patch.setattr(module._Kernel, "update", update_all_but_forward)
+        patch.setattr(module._Pass, "update", update_all_but_forward)
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
         assert not is_enabled()

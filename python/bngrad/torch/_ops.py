@@ -357,6 +357,9 @@ class _Inputs:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         self.saved_tensors = tensors
 
+    def set_materialize_grads(self, value: bool) -> None:
+        pass
+
 
 _library = torch.library.Library("bngrad", "FRAGMENT")
 

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import ctypes
+import itertools
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,54 +13,76 @@ import torch
 from . import _inductor, _library_handle
 
 _library = torch.library.Library("bngrad", "FRAGMENT")
-_library_handle.bngradTorchGetError.restype = ctypes.c_char_p
+for _function in (_library_handle.bngradTorchGetError,
+                  _library_handle.bngradTorchGetReplaced):
+    _function.restype = ctypes.c_char_p
 
 
-class _Kernel:
-    """A kernel of PyTorch on CPUs that bngrad replaces. `number` is that of
-    Override.cpp."""
+class _Original:
+    """PyTorch's kernel of an op on CPUs, such as "native_batch_norm.out"."""
 
-    def __init__(self, number: int, name: str) -> None:
-        self.number = number
+    def __init__(self, name: str) -> None:
         self.op = "aten::" + name
-        self.is_replaced = False
         # Other threads may still run a kernel that was just removed, and call
         # PyTorch's.
-        self.original = None
+        self.kernel = None
         self.removed: collections.deque = collections.deque(maxlen=64)
         # What the kernels do not cover comes back to PyTorch's own one through
         # this op.
-        schema = str(getattr(torch.ops.aten, name).default._schema)
-        _library.define(f"_original_{name}" + schema.removeprefix(self.op))
-        _library.impl(f"_original_{name}", self.call_original, "CPU",
-                      with_keyset=True)
+        packet, _, overload = name.partition(".")
+        op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        _library.define("_original_" + str(op._schema).removeprefix("aten::"))
+        _library.impl("_original_" + name, self.call, "CPU", with_keyset=True)
 
-    def call_original(self, keyset, *arguments):
+    def call(self, keyset, *arguments, **given):
         try:
-            return self.original.call_boxed(keyset, *arguments)
+            return self.kernel.call_boxed(keyset, *arguments, **given)
         except Exception as error:
             _library_handle.bngradTorchSetError(str(error).encode())
             raise
 
+    def find(self):
+        """The kernel in PyTorch's table."""
+        return torch.library.get_kernel(self.op, "CPU")
+
+
+class _Pass:
+    """The kernels of PyTorch on CPUs for a pass of batch norms, which bngrad
+    replaces together. `number` is that of Override.cpp."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number = number
+        self.name = name
+        self.is_replaced = False
+        names = (_library_handle.bngradTorchGetReplaced(number, place)
+                 for place in itertools.count())
+        self.originals = [
+            _Original(each.decode())
+            for each in itertools.takewhile(bool, names)
+        ]
+
     def check(self, status: int) -> None:
         if status != 0:
             text = _library_handle.bngradTorchGetError().decode()
-            raise RuntimeError(f"bngrad.torch: {self.op}: {text}")
+            raise RuntimeError(
+                f"bngrad.torch: {self.name} of batch norms: {text}")
 
     def update(self, is_wanted: bool) -> None:
-        """Replaces the kernel, or restores PyTorch's."""
+        """Replaces the kernels, or restores PyTorch's."""
         if is_wanted and not self.is_replaced:
-            self.original = torch.library.get_kernel(self.op, "CPU")
+            for each in self.originals:
+                each.kernel = each.find()
             self.check(_library_handle.bngradTorchEnable(self.number))
             self.is_replaced = True
-            self.removed.append(torch.library.get_kernel(self.op, "CPU"))
+            for each in self.originals:
+                each.removed.append(each.find())
         elif not is_wanted and self.is_replaced:
             self.check(_library_handle.bngradTorchDisable(self.number))
             self.is_replaced = False
 
 
-_backward = _Kernel(0, "native_batch_norm_backward")
-_forward = _Kernel(1, "native_batch_norm")
+_backward = _Pass(0, "the backward pass")
+_forward = _Pass(1, "the forward pass")
 
 
 class _Options(NamedTuple):
@@ -85,7 +108,9 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
     It replaces the kernels of `aten::native_batch_norm` and
     `aten::native_batch_norm_backward` for dense tensors on CPUs, which every
     `torch.nn.BatchNorm*` and `torch.nn.functional.batch_norm` call, in training
-    and in evaluation. Data of f16, bf16, f32 and f64 of every shape and layout
+    and in evaluation, and those of `aten::_native_batch_norm_legit`,
+    `aten::_batch_norm_with_update`, `aten::batch_norm_backward` and
+    `aten::batch_norm_update_stats`, also with given results (`out=`). Data of f16, bf16, f32 and f64 of every shape and layout
     are covered, with batch or running statistics; the rest goes to PyTorch's
     own kernels, whose errors become a RuntimeError. Other devices, sparse tensors, tensor
     subclasses, autocast and grad mode are untouched, and second derivatives are

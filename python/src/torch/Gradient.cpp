@@ -61,6 +61,17 @@ static Strides chooseLayout(const Problem &problem, const Strides &wanted) {
   return strides;
 }
 
+Strides bngrad::torch::getDenseStrides(const Tensor &tensor) {
+  Strides strides;
+  if (!tensor.isStridedOnCpu || tensor.rank > BNGRAD_MAX_RANK)
+    return strides;
+  if (isDense(tensor.rank, tensor.sizes, tensor.strides))
+    std::copy_n(tensor.strides, tensor.rank, strides.values);
+  else
+    setContiguous(tensor.rank, tensor.sizes, strides.values);
+  return strides;
+}
+
 static bool haveSameShape(const Tensor &lhs, const Tensor &rhs) {
   if (lhs.rank != rhs.rank)
     return false;
@@ -181,7 +192,7 @@ bool bngrad::torch::compute(Problem &problem, const Strides &strides) {
   // an earlier call have left.
   for (bool ofData : {true, false})
     for (int i = 0; i < kNumOperands; ++i)
-      if (isData(i) == ofData && isWanted(problem, i) &&
+      if (isData(i) == ofData && isWanted(problem, i) && !problem.tensors[i] &&
           !makeResult(i, layout, problem))
         return false;
   if (!run(problem))

@@ -18,9 +18,14 @@ struct Strides {
   int64_t values[BNGRAD_MAX_RANK];
 };
 
+/// The strides of a tensor without gaps, else row-major ones; undefined for a
+/// tensor that compute() will reject.
+Strides getDenseStrides(const Tensor &tensor);
+
 /// Makes and computes the results that `problem` wants, at least one: data with
-/// `strides`, other results row-major. Operands are copied if no ready kernel
-/// takes their layout.
+/// `strides`, other results row-major. Results that `problem` has are written
+/// to; such data have `strides`. Operands are copied if no kernel takes their
+/// layout.
 ///
 /// Errors: false and the error of this thread.
 bool compute(Problem &problem, const Strides &strides);

@@ -8,6 +8,8 @@
 
 #include "Gradient.h"
 
+#include <vector>
+
 using namespace bngrad;
 using namespace bngrad::torch;
 
@@ -22,7 +24,14 @@ static const char *const kSchemas[] = {
     "batch_norm_backward_elemt(Tensor grad_output, Tensor input, Tensor mean, "
     "Tensor sums, Tensor count, Tensor? scale=None, "
     "Tensor? variance=None, Tensor? inv_std=None, float epsilon=0.0, "
-    "Tensor? mask=None, int[] feature_dims=[1]) -> Tensor"};
+    "Tensor? mask=None, int[] feature_dims=[1]) -> Tensor",
+    "batch_norm_training(Tensor input, Tensor? scale=None, "
+    "Tensor? offset=None, float epsilon=1e-05, int[] feature_dims=[1], "
+    "bool[4] output_mask=[True, True, True, True]) -> "
+    "(Tensor output, Tensor mean, Tensor variance, Tensor inv_std)",
+    "batch_norm_inference(Tensor input, Tensor mean, Tensor? scale=None, "
+    "Tensor? offset=None, Tensor? variance=None, Tensor? inv_std=None, "
+    "float epsilon=0.0, int[] feature_dims=[1]) -> Tensor"};
 
 namespace {
 /// Takes the arguments of a kernel one after the other. All must be taken, so
@@ -102,27 +111,40 @@ bngradStatistics_t Arguments::takeStatistics() {
   return isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
 }
 
+/// The results of an op, in the order in which it returns them.
+static std::vector<Operand> listResults(OpKind op) {
+  std::vector<Operand> results;
+  for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
+    if (auto operand = static_cast<Operand>(info.role);
+        info.op == op && isResult(op, operand))
+      results.push_back(operand);
+  return results;
+}
+
 void Arguments::takeMask(Problem &problem) {
   auto list = unpack<StableListHandle>(*next++);
-  // PyTorch does not check the schema's bool[3].
+  std::vector<Operand> results = listResults(problem.op);
+  // PyTorch does not check the size in the schema.
   size_t size = 0;
   if (torch_list_size(list, &size))
     isGood = failByTorch("torch_list_size");
-  else if (size != kNumOutputs)
+  else if (size != results.size())
     isGood =
-        fail("output_mask: expected %d values, got %zu", kNumOutputs, size);
+        fail("output_mask: expected %zu values, got %zu", results.size(), size);
   for (size_t i = 0; isGood && i < size; ++i) {
     StableIValue item = 0;
     if (torch_list_get_item(list, i, &item))
       isGood = failByTorch("torch_list_get_item");
-    problem.wants[i] = unpack<bool>(item);
+    problem.wants[results[i]] = unpack<bool>(item);
   }
   torch_delete_list(list);
 }
 
-/// Takes scale, variance, inv_std and epsilon.
+/// Takes scale, in the forward pass offset, variance, inv_std and epsilon.
 static bool takeStatistic(Arguments &arguments, Problem &problem) {
   problem.tensors[Scale] = arguments.takeOptionalTensor();
+  if (isForward(problem.op))
+    problem.tensors[Offset] = arguments.takeOptionalTensor();
   Tensor variance = arguments.takeOptionalTensor();
   Tensor invStd = arguments.takeOptionalTensor();
   problem.options.epsilon = arguments.takeDouble();
@@ -157,7 +179,18 @@ static bool getStridesLike(const Tensor &input, Strides &strides) {
   return true;
 }
 
-/// Takes the tensors that all ops begin with.
+/// Makes and computes the results, and puts them on the stack.
+static bool computeResults(Problem &problem, StableIValue *stack) {
+  Strides strides;
+  if (!getStridesLike(problem.tensors[Input], strides) ||
+      !compute(problem, strides))
+    return false;
+  for (Operand operand : listResults(problem.op))
+    *stack++ = problem.tensors[operand].release();
+  return true;
+}
+
+/// Takes the tensors that all ops of the gradient begin with.
 static void takeData(Arguments &arguments, Problem &problem) {
   for (Operand operand : {GradOutput, Input, Mean})
     problem.tensors[operand] = arguments.takeTensor();
@@ -172,14 +205,7 @@ static bool runGradient(StableIValue *stack) {
   arguments.takeFeatureDims(problem);
   problem.options.statistics = arguments.takeStatistics();
   arguments.takeMask(problem);
-  Strides strides;
-  if (!isGood || !arguments.areGood() ||
-      !getStridesLike(problem.tensors[Input], strides) ||
-      !compute(problem, strides))
-    return false;
-  for (int i = 0; i < kNumOutputs; ++i)
-    stack[i] = problem.tensors[i].release();
-  return true;
+  return isGood && arguments.areGood() && computeResults(problem, stack);
 }
 
 static bool runReduce(StableIValue *stack) {
@@ -188,15 +214,8 @@ static bool runReduce(StableIValue *stack) {
   takeData(arguments, problem);
   problem.tensors[Mask] = arguments.takeOptionalTensor();
   arguments.takeFeatureDims(problem);
-  const Tensor &input = problem.tensors[Input];
-  Strides strides;
-  if (input.rank <= BNGRAD_MAX_RANK && input.isStridedOnCpu) {
-    if (isDense(input.rank, input.sizes, input.strides))
-      std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
-    else
-      setContiguous(input.rank, input.sizes, strides.values);
-  }
-  if (!arguments.areGood() || !compute(problem, strides))
+  if (!arguments.areGood() ||
+      !compute(problem, getDenseStrides(problem.tensors[Input])))
     return false;
   stack[0] = problem.tensors[Sums].release();
   return true;
@@ -211,13 +230,40 @@ static bool runElemt(StableIValue *stack) {
   bool isGood = takeStatistic(arguments, problem);
   problem.tensors[Mask] = arguments.takeOptionalTensor();
   arguments.takeFeatureDims(problem);
-  Strides strides;
-  if (!isGood || !arguments.areGood() ||
-      !getStridesLike(problem.tensors[Input], strides) ||
-      !compute(problem, strides))
-    return false;
-  stack[0] = problem.tensors[GradInput].release();
-  return true;
+  return isGood && arguments.areGood() && computeResults(problem, stack);
+}
+
+/// The type of mean, variance and inv_std.
+static int32_t getStatisticsType(const Problem &problem) {
+  for (Operand operand : {Input, Scale, Offset}) {
+    const Tensor &tensor = problem.tensors[operand];
+    if (tensor && tensor.hasKnownType() && tensor.getType() == BNGRAD_DTYPE_F64)
+      return toTorchType(BNGRAD_DTYPE_F64);
+  }
+  return toTorchType(BNGRAD_DTYPE_F32);
+}
+
+static bool runTraining(StableIValue *stack) {
+  Arguments arguments(stack);
+  Problem problem(OpKind::Training);
+  problem.tensors[Input] = arguments.takeTensor();
+  problem.tensors[Scale] = arguments.takeOptionalTensor();
+  problem.tensors[Offset] = arguments.takeOptionalTensor();
+  problem.options.epsilon = arguments.takeDouble();
+  arguments.takeFeatureDims(problem);
+  arguments.takeMask(problem);
+  problem.channelType = getStatisticsType(problem);
+  return arguments.areGood() && computeResults(problem, stack);
+}
+
+static bool runInference(StableIValue *stack) {
+  Arguments arguments(stack);
+  Problem problem(OpKind::Inference);
+  problem.tensors[Input] = arguments.takeTensor();
+  problem.tensors[Mean] = arguments.takeTensor();
+  bool isGood = takeStatistic(arguments, problem);
+  arguments.takeFeatureDims(problem);
+  return isGood && arguments.areGood() && computeResults(problem, stack);
 }
 
 /// A kernel that has nothing to destroy when it throws an error.
@@ -237,10 +283,14 @@ static void kernel(StableIValue *stack, uint64_t, uint64_t) {
     return;
   for (const char *schema : kSchemas)
     aoti_torch_library_def(definitions, schema);
-  torch_library_impl(kernels, "batch_norm_backward", kernel<runGradient>,
-                     TORCH_ABI_VERSION);
-  torch_library_impl(kernels, "batch_norm_backward_reduce", kernel<runReduce>,
-                     TORCH_ABI_VERSION);
-  torch_library_impl(kernels, "batch_norm_backward_elemt", kernel<runElemt>,
-                     TORCH_ABI_VERSION);
+  const struct {
+    const char *name;
+    void (*kernel)(StableIValue *, uint64_t, uint64_t);
+  } ops[] = {{"batch_norm_backward", kernel<runGradient>},
+             {"batch_norm_backward_reduce", kernel<runReduce>},
+             {"batch_norm_backward_elemt", kernel<runElemt>},
+             {"batch_norm_training", kernel<runTraining>},
+             {"batch_norm_inference", kernel<runInference>}};
+  for (auto op : ops)
+    torch_library_impl(kernels, op.name, op.kernel, TORCH_ABI_VERSION);
 }

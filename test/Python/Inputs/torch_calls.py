@@ -5,8 +5,8 @@ import sys
 import torch
 
 
-def record(monkeypatch, op):
-    """Returns a list to which every call of PyTorch's kernel of `op`, such as "native_batch_norm", is added."""
+def record(monkeypatch, *ops):
+    """Returns a list to which every call of PyTorch's kernels of `ops`, such as "native_batch_norm", is added."""
     calls = []
 
     class Kernel:
@@ -14,11 +14,12 @@ def record(monkeypatch, op):
         def __init__(self, kernel):
             self.kernel = kernel
 
-        def call_boxed(self, *arguments):
+        def call_boxed(self, *arguments, **given):
             calls.append(arguments)
-            return self.kernel.call_boxed(*arguments)
+            return self.kernel.call_boxed(*arguments, **given)
 
+    names = ["aten::" + op for op in ops]
     get_kernel = torch.library.get_kernel
-    wrap = lambda name, *key: Kernel(get_kernel(name, *key)) if name == "aten::" + op else get_kernel(name, *key)
+    wrap = lambda name, *key: Kernel(get_kernel(name, *key)) if name in names else get_kernel(name, *key)
     monkeypatch.setattr(sys.modules["bngrad.torch._override"].torch.library, "get_kernel", wrap)
     return calls

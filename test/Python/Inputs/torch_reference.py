@@ -1,4 +1,4 @@
-"""The gradient in extended precision, its bounds (docs/numerics.md), and random
+"""The gradient and the forward pass in extended precision, their bounds (docs/numerics.md), and random
 tensors for the tests of bngrad.torch."""
 
 import random
@@ -80,6 +80,106 @@ class Expected:
 
     def check_sums(self, sums):
         self.check("sums", sums, self.sums, self.sums_terms, self.accumulator)
+
+
+class ExpectedForward:
+    """The exact results of a forward pass, and the bounds of their errors: of inference with a given mean, else of
+    training. `running` are the mean and variance before the call, `parameter_type` is the type of all statistics."""
+
+    def __init__(self, input, scale=None, offset=None, *, mean=None, variance=None, inv_std=None, epsilon=0.0,
+                 feature_dims=(1,), running=None, momentum=0.1, parameter_type):
+        self.input_type, self.parameter_type = input.dtype, parameter_type
+        given = [tensor.dtype for tensor in (input, scale, offset, mean, variance, inv_std) if tensor is not None]
+        unit = UNIT_ROUNDOFF[torch.float64 if torch.float64 in given else torch.float32]
+        dims = tuple(dim for dim in range(input.dim()) if dim not in [each % input.dim() for each in feature_dims])
+        spread = lambda value: np.expand_dims(value, dims)
+        x = to_exact(input)
+        count = int(np.prod([input.shape[dim] for dim in dims], dtype=np.int64))
+        grown = 4 * unit * (4 + np.log2(EXACT(count + 1)))
+        scale = EXACT(1) if scale is None else spread(to_exact(scale))
+        offset = EXACT(0) if offset is None else spread(to_exact(offset))
+        if mean is not None:
+            r = to_exact(inv_std) if inv_std is not None else 1 / np.sqrt(to_exact(variance) + EXACT(epsilon))
+            product = (x - spread(to_exact(mean))) * (scale * spread(r))
+            self.results = {"output": (product + offset, 16 * unit * (abs(product) + abs(offset)))}
+            return
+        average = lambda value: value.sum(dims) / max(count, 1)
+        m = average(x)
+        m = m + average(x - spread(m))
+        v = average((x - spread(m))**2)
+        is_constant = np.ones_like(m, bool) if not x.size else x.max(dims) == x.min(dims)
+        root = np.where(is_constant, 0, np.sqrt(12 * v) + 2 * grown * np.sqrt(m**2 + v))
+        r = 1 / np.sqrt(v + EXACT(epsilon))
+        relative = 1 + root**2 / (v + EXACT(epsilon))
+        centered = x - spread(m)
+        error = grown * (abs(scale) * spread(r) * (abs(centered) * spread(relative) + spread(root + unit * abs(m)))
+                         + abs(offset))
+        self.results = {
+            "output": (centered * spread(r) * scale + offset, np.where(spread(is_constant), 0, error)),
+            "mean": (m, grown * root + unit * abs(m)), "variance": (v, grown * root**2),
+            "inv_std": (r, grown * r * relative)}
+        if running is not None and running[0] is not None:
+            # PyTorch's running variance is unbiased, and NaN for one element.
+            factor = EXACT(count) / (count - 1) if count > 1 else EXACT(np.nan)
+            for name, old, new, of_new in (("running_mean", running[0], m, self.results["mean"][1]),
+                                           ("running_variance", running[1], v * factor, factor * grown * root**2)):
+                old = to_exact(old)
+                self.results[name] = ((1 - EXACT(momentum)) * old + EXACT(momentum) * new,
+                                      8 * unit * (abs(old) + abs(new)) + momentum * of_new)
+
+    def check(self, **results):
+        for name, result in results.items():
+            value, error = self.results[name]
+            dtype = self.input_type if name == "output" else self.parameter_type
+            assert result.dtype == dtype and result.shape == value.shape, (name, result.dtype, result.shape)
+            bound = error + UNIT_ROUNDOFF[dtype] * (abs(value) + error) + EXACT(SMALLEST[dtype])
+            result = to_exact(result)
+            assert ((abs(result - value) <= bound) | (np.isnan(result) & np.isnan(value))).all(), name
+
+
+def make_forward(seed, is_training=None):
+    """Random arguments of aten::native_batch_norm."""
+    choose = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    shape = [choose.choice([1, 2, 3, 5, 8, 17, 33]) for _ in range(choose.randint(2, 5))]
+    if choose.random() < 0.1:
+        shape[choose.randrange(len(shape))] = 700
+    while torch.Size(shape).numel() > 50000:
+        shape[shape.index(max(shape))] //= 2
+    dtype = choose.choice(DTYPES)
+    parameter_type = parameter_type_of(dtype, choose)
+    if is_training is None:
+        is_training = choose.random() < 0.6
+    # One element per channel has the variance 0, with which inv_std has no bound.
+    if is_training and torch.Size(shape).numel() == shape[1]:
+        shape[0] += 1
+    data = make_data(generator, shape, dtype, offset=choose.choice([0.3, -40, 3000 if dtype.itemsize > 2 else 5]))
+    data = lay_out(data, choose.choice([each for each in LAYOUTS if each != "expanded"]), generator)
+    mean, variance, scale = make_parameters(generator, shape[1:2], parameter_type)
+    bias = mean.flip(0) + 0.25
+    weight, bias = choose.choice([(scale, bias), (scale, None), (None, bias), (None, None)])
+    running = (mean, variance) if not is_training or choose.random() < 0.7 else (None, None)
+    return data, weight, bias, *running, is_training, choose.choice([0.1, 0.3, 1.0, 0.0]), choose.choice([1e-5, 1e-3])
+
+
+def expect_forward(input, weight, bias, mean, variance, is_training, momentum, epsilon):
+    """What aten::native_batch_norm computes."""
+    parameter_type = next((t.dtype for t in (weight, bias, mean, variance) if t is not None), input.dtype)
+    statistics = {"running": (mean, variance), "momentum": momentum} if is_training else {
+        "mean": mean, "variance": variance}
+    return ExpectedForward(input, weight, bias, epsilon=epsilon, parameter_type=parameter_type, **statistics)
+
+
+def check_forward(call, results, running):
+    """Compares the results of aten::native_batch_norm, and the running statistics after it."""
+    expected, (output, mean, inv_std) = expect_forward(*call), results
+    expected.check(output=output)
+    if not call[5]:
+        assert mean.shape == inv_std.shape == (0,) and mean.dtype == inv_std.dtype == expected.parameter_type
+        return
+    expected.check(mean=mean, inv_std=inv_std)
+    if running[0] is not None:
+        expected.check(running_mean=running[0], running_variance=running[1])
 
 
 def make_data(generator, shape, dtype, feature_dims=(1,), offset=0.3):
