@@ -59,7 +59,7 @@ def _gain(options, scale, variance):
 
 
 def _normalize(options, x, scale, bias, mean, variance):
-    """The formula, for derivatives."""
+    """y, in element-wise ops, which XLA fuses with others."""
     y = x.astype(options.type) - _beside(options, x, mean.astype(options.type))
     y = y * _beside(options, x, _gain(options, scale, variance))
     if bias is not None:
@@ -89,45 +89,38 @@ def _like(grad, value):
     return None if value is None else grad.astype(value.dtype)
 
 
-def _prepare(options, x, scale, bias):
-    """Data of one type, which y then has, too, and operands for the C library."""
-    vectors = {"scale": scale, "offset": bias}
-    operands = {name: None if value is None else value.astype(options.type) for name, value in vectors.items()}
-    return x.astype(jnp.promote_types(x.dtype, options.dtype)), {
-        **operands, "epsilon": options.epsilon, "feature_dims": options.feature_dims}
-
-
-def _infer(options, x, scale, bias, mean, variance):
-    x, keywords = _prepare(options, x, scale, bias)
-    mean, variance = mean.astype(options.type), variance.astype(options.type)
-    return _forward.batch_norm_inference(x, mean, variance=variance, **keywords).astype(options.dtype)
-
-
 def _find_statistics(options, x, mask):
-    """As `_statistics`, but without derivatives."""
+    """As `_statistics`, by the C library where it can, but without derivatives."""
     if mask is not None or 0 in x.shape:
         return _statistics(options, x, mask)
     _, mean, variance, _ = _forward.batch_norm_training(
         x, feature_dims=options.feature_dims, wanted=("mean", "variance"))
     mean, variance = mean.astype(options.type), variance.astype(options.type)
-    if options.axis_name is None:
-        return mean, variance
     # Chan's formula for parts of one size.
     total = _mean_over_devices(options, mean)
     return total, _mean_over_devices(options, variance + lax.square(mean - total))
+
+
+def _is_whole(options, x, scale, bias, mask):
+    """Whether the C library computes y, too. Its results vary over the same devices."""
+    if mask is not None or options.axis_name is not None or 0 in x.shape:
+        return False
+    return all(varying_axes(each) <= varying_axes(x) for each in (scale, bias) if each is not None)
 
 
 # The derivative of y with respect to x is the total one, also through mean and variance.
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _train(options, x, scale, bias, mask):
     """y, mean and variance."""
-    is_one_call = mask is None and options.axis_name is None and 0 not in x.shape
-    if is_one_call and all(varying_axes(each) <= varying_axes(x) for each in (scale, bias) if each is not None):
-        x, keywords = _prepare(options, x, scale, bias)
-        y, mean, variance, _ = _forward.batch_norm_training(x, wanted=("output", "mean", "variance"), **keywords)
-        return y.astype(options.dtype), mean.astype(options.type), variance.astype(options.type)
-    mean, variance = _find_statistics(options, x, mask)
-    return _infer(options, x, scale, bias, mean, variance), mean, variance
+    if not _is_whole(options, x, scale, bias, mask):
+        mean, variance = _find_statistics(options, x, mask)
+        return _normalize(options, x, scale, bias, mean, variance), mean, variance
+    scale, bias = (None if each is None else each.astype(options.type) for each in (scale, bias))
+    y, mean, variance, _ = _forward.batch_norm_training(
+        # Its output has the type of its input.
+        x.astype(jnp.promote_types(x.dtype, options.dtype)), scale=scale, offset=bias, epsilon=options.epsilon,
+        feature_dims=options.feature_dims, wanted=("output", "mean", "variance"))
+    return y.astype(options.dtype), mean.astype(options.type), variance.astype(options.type)
 
 
 def _train_tangent(options, arguments, tangents):
@@ -183,7 +176,7 @@ def _differentiate_train(options, arguments, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _frozen(options, x, scale, bias, mean, variance):
-    return _infer(options, x, scale, bias, mean, variance)
+    return _normalize(options, x, scale, bias, mean, variance)
 
 
 def _frozen_tangent(options, arguments, tangents):

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from .. import _library, _numpy
+from .. import _numpy
 from . import _formulas, _prepare
 
 # Of each op, the handler of its custom call and its formula. Exported modules name the target, "bngrad.<op>".
@@ -49,11 +49,10 @@ class Options:
 
 def register() -> None:
     """Registers the handlers with XLA."""
-    library = _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
+    library = _prepare.load()
     for op, (symbol, _) in _OPS.items():
         handler = jax.ffi.pycapsule(getattr(library, symbol))
         jax.ffi.register_ffi_target("bngrad." + op, handler, platform="cpu")
-    _prepare.register(library)
 
 
 def get_wanted(op: str) -> tuple[str, ...]:

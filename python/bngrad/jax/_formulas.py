@@ -130,12 +130,9 @@ def training(options, operands):
     input = channels.wide(operands["input"])
     mean = channels.mean(input)
     centered = input - channels.beside(mean)
-    # Removes the rounding error of the mean.
-    rest = channels.mean(centered)
-    centered = centered - channels.beside(rest)
     variance = channels.mean(lax.square(centered))
     std = lax.rsqrt(variance + options.epsilon)
-    results = _normalize(operands, channels, centered, std), mean + rest, variance, std
+    results = _normalize(operands, channels, centered, std), mean, variance, std
     return tuple(result for result, is_wanted in zip(results, options.wanted or (True,) * 4) if is_wanted)
 
 

@@ -18,6 +18,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec as P
 
+from .. import _library
+
 _NAMES = {"float16": b"f16", "bfloat16": b"bf16", "float32": b"f32", "float64": b"f64"}
 # Stands for a size that is symbolic. Kernels depend on sizes only if these are 0 or 1.
 _ANY_SIZE = 2
@@ -34,12 +36,10 @@ class _Request(ctypes.Structure):
                 ("num_tensors", ctypes.c_int), ("tensors", ctypes.POINTER(_Tensor))]
 
 
-_library: ctypes.CDLL | None = None
-
-
-def register(library: ctypes.CDLL) -> None:
-    global _library
-    _library = library
+@functools.cache
+def load() -> ctypes.CDLL:
+    """The library with the handlers."""
+    return _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
 
 
 def _integers(values):
@@ -57,7 +57,7 @@ def has_kernel(op: str, options: Any, tensors: dict) -> bool:
         op.encode(), options.epsilon, options.statistic == "inv_std", len(options.feature_dims),
         _integers(options.feature_dims), len(tensors), described)
     text = ctypes.create_string_buffer(1024)
-    found = _library.bngradJaxPrepare(ctypes.byref(request), text, ctypes.c_size_t(len(text)))
+    found = load().bngradJaxPrepare(ctypes.byref(request), text, ctypes.c_size_t(len(text)))
     if found < 0:
         raise RuntimeError(f"{op}: {text.value.decode()}")
     return bool(found)
