@@ -96,9 +96,9 @@ class Checked:
         mlir.register_lowering(primitive, functools.partial(self._lower, False))
         mlir.register_lowering(primitive, functools.partial(self._lower, True), platform="cpu")
 
-    def call(self, op: str, options: Any, operands: dict) -> list:
-        return self._primitive.bind(*operands.values(), op=op, options=options, names=tuple(operands),
-                                    rank=operands["input"].ndim)
+    def call(self, op: str, options: Any, operands: dict) -> tuple:
+        return tuple(self._primitive.bind(*operands.values(), op=op, options=options, names=tuple(operands),
+                                          rank=operands["input"].ndim))
 
     def _compute(self, use_kernel, *values, op, options, names, rank):
         function = self._functions[use_kernel]
