@@ -166,6 +166,37 @@ def test_accuracy_over_devices(type):
     assert rounding.max() < 3e-5
 
 
+@pytest.mark.parametrize("kind", ["linen", "nnx"])
+@pytest.mark.parametrize("type", ["float32", "bfloat16"])
+def test_running_statistics_of_flax(kind, type):
+    """Of bf16, and far from 0, with the statistics within their bounds."""
+    pytest.importorskip("flax")
+    import bngrad.flax as bf
+    from flax import nnx
+
+    x = jnp.asarray(np.random.default_rng(5).standard_normal((16, 7, 7, 3)) + 1e4, "float32").astype(type)
+    if kind == "linen":
+        layer = bf.BatchNorm(use_running_average=False, momentum=0.75, dtype=type, param_dtype=jnp.bfloat16,
+                             force_float32_reductions=False)
+        variables = layer.init(jax.random.key(0), x)
+
+        def step(x):
+            return layer.apply(variables, x, mutable=["batch_stats"])
+
+        running = jax.jit(step)(x)[1]["batch_stats"]
+        mean, variance = running["mean"], running["var"]
+        assert lower(step, x).count(f"@{TRAINING}(") == HAS_KERNELS
+    else:
+        layer = bf.NnxBatchNorm(3, momentum=0.75, dtype=type, param_dtype=jnp.bfloat16, rngs=nnx.Rngs(0))
+        nnx.jit(lambda layer, x: layer(x))(layer, x)
+        mean, variance = layer.mean[...], layer.var[...]
+    exact = np.asarray(x, np.float64)
+    for running, old, new in ((mean, 0, exact.mean((0, 1, 2))), (variance, 1, exact.var((0, 1, 2)))):
+        # The new value is rounded, and so are the batch's, the factors and the terms.
+        rounding = 4 * 2**-8 if running.dtype == jnp.bfloat16 else 2**-18
+        np.testing.assert_allclose(np.asarray(running, np.float64), 0.75 * old + 0.25 * new, rtol=rounding)
+
+
 def lower(function, *arguments):
     return jax.jit(function).lower(*arguments).as_text()
 
@@ -340,7 +371,8 @@ def test_threads_do_not_change_bits(tmp_path):
 import hashlib, jax.numpy as jnp, numpy as np, bngrad.jax as bj
 generator = np.random.default_rng(0)
 digest = hashlib.sha256()
-for shape, dim, type in (((8, 24, 56, 56), 1, "float32"), ((8, 56, 56, 24), 3, "bfloat16"), ((40000, 33), 1, "float32")):
+for shape, dim, type in (
+    ((8, 24, 56, 56), 1, "float32"), ((8, 56, 56, 24), 3, "bfloat16"), ((40000, 33), 1, "float32")):
     x = jnp.asarray(generator.standard_normal(shape), type)
     for value in bj.batch_norm_training(x, feature_dims=(dim,)):
         digest.update(np.asarray(value).tobytes())
@@ -348,9 +380,9 @@ print(digest.hexdigest())
 """
     if not HAS_KERNELS:
         pytest.skip("XLA's sums depend on it")
+    environment = os.environ | {"XLA_FLAGS": "", "BNGRAD_CACHE_DIR": str(tmp_path)}
     digests = {subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
-                              env=os.environ | {"NPROC": str(threads), "XLA_FLAGS": "", "BNGRAD_CACHE_DIR": str(tmp_path)}).stdout
-               for threads in (1, 2, 5)}
+                              env=environment | {"NPROC": str(threads)}).stdout for threads in (1, 2, 5)}
     assert len(digests) == 1
 
 

@@ -251,8 +251,10 @@ def batch_norm(
 ) -> tuple[Array, Array, Array]:
     """Batch normalization: (x - mean) * scale / sqrt(variance + epsilon) + bias.
 
-    Reverse-mode differentiation calls `batch_norm_backward`, and forward mode
-    computes the derivative of the formula. Both can be differentiated again.
+    On CPUs, mean and variance of x, and y from them, are computed as by
+    `batch_norm_training`, and reverse-mode differentiation calls
+    `batch_norm_backward`. XLA fuses other normalization with its neighbours.
+    Forward mode computes the derivative of the formula. Both can be differentiated again.
 
     Args:
       x: any shape of rank 1 or more; f16, bf16, f32 or f64.

@@ -14,8 +14,8 @@ from jax import lax
 
 def find_type(operands):
     """The type of arithmetic."""
-    names = ("input", "mean", "scale", "offset")
-    return functools.reduce(jnp.promote_types, [operands[name].dtype for name in names if name in operands], jnp.float32)
+    given = [operands[name].dtype for name in ("input", "mean", "scale", "offset") if name in operands]
+    return functools.reduce(jnp.promote_types, given, jnp.float32)
 
 
 class Channels:

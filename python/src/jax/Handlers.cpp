@@ -161,8 +161,7 @@ static bool convert(XLA_FFI_DataType type, bngradDtype_t &dtype) {
   }
 }
 
-static ffi::Error setOptions(const Attributes &attributes,
-                             OpOptions &options) {
+static ffi::Error setOptions(const Attributes &attributes, OpOptions &options) {
   auto isOneOf = [](std::string_view value, std::string_view first,
                     std::string_view second) {
     return value == first || value == second;

@@ -45,8 +45,9 @@ struct Request {
 /// The index of `name` in the names of `infos`; their number if there is none.
 template <typename Infos>
 static int findName(const Infos &infos, std::string_view name) {
-  auto found = std::find_if(std::begin(infos), std::end(infos),
-                            [&](const auto &info) { return info.name == name; });
+  auto found =
+      std::find_if(std::begin(infos), std::end(infos),
+                   [&](const auto &info) { return info.name == name; });
   return static_cast<int>(found - std::begin(infos));
 }
 
@@ -76,8 +77,8 @@ static bool read(const Request &request, Problem &problem) {
   OpOptions &options = problem.options;
   options.struct_size = sizeof(bngradBatchNormBackwardOptions_t);
   options.epsilon = request.epsilon;
-  options.statistic = request.isInvStd ? BNGRAD_STATISTIC_INV_STD
-                                       : BNGRAD_STATISTIC_VARIANCE;
+  options.statistic =
+      request.isInvStd ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
   options.num_feature_dims = request.numFeatureDims;
   std::copy_n(request.featureDims, request.numFeatureDims,
               options.feature_dims);
