@@ -330,14 +330,17 @@ def test_shard_map(check_vma):
     assert_close((y[:8], mean, variance), formula(x, scale, jnp.zeros(4))[:3])
 
 
-def test_explicit_mesh():
+@pytest.mark.parametrize("spec", [P("d"), P(None, None, None, "d")])
+def test_explicit_mesh(spec):
+    """Results are sharded as those of jax.numpy."""
     mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Explicit,))
     x, scale, offset = data()
     with jax.set_mesh(mesh):
-        placed = jax.device_put(x, jax.sharding.NamedSharding(mesh, P("d")))
-        results = jax.jit(train)(placed, scale, offset)
-        assert jax.typeof(results[0]).sharding.spec[0] == "d"
-    assert_close(results, formula(x, scale, offset))
+        placed = jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
+        found, expected = (jax.jit(function)(placed, scale, offset) for function in (train, formula))
+        assert [jax.typeof(value).sharding.spec for value in found] == [
+            jax.typeof(value).sharding.spec for value in expected]
+    assert_close(found, formula(x, scale, offset))
 
 
 def test_export():

@@ -29,6 +29,7 @@ _OPS = {
 _MAY_LACK_KERNEL = ("batch_norm_training", "batch_norm_inference")
 # The shape of each operand, and how each op uses it.
 _ROLES, _USES = _numpy._ROLES, _numpy._OPS
+_STATISTICS = ("mean", "variance", "inv_std")
 # The limits of the C library.
 _MOST_DIMS, _MOST_FEATURE_DIMS = 16, 8
 
@@ -292,5 +293,9 @@ def call(op: str, options: Options, operands: dict) -> tuple:
     results = _differentiable(op, options, vary_alike(operands))
     if not is_sharded:
         return results
-    return tuple(jax.sharding.reshard(result, spec) if _ROLES[name] == "data" else result
-                 for name, result in zip(_wanted(op, options), results))
+    # As jax.numpy does.
+    specs = {"data": spec, "channel": P(*[spec[dim] for dim in options.feature_dims])}
+    names = _wanted(op, options)
+    return tuple(
+        jax.sharding.reshard(result, specs[_ROLES[name]]) if _ROLES[name] == "data" or name in _STATISTICS else result
+        for name, result in zip(names, results))
