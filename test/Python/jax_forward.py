@@ -1,9 +1,11 @@
-"""The forward pass in JAX: values within the bounds of docs/numerics.md, transformations, and errors.
+r"""The forward pass in JAX: values within the bounds of docs/numerics.md, transformations, and errors.
 
 With kernels that the compiler makes, and by the formulas without a compiler.
 
-REQUIRES: jax, python-compiler
+REQUIRES: jax, flax, python-compiler
 RUN: env -u BNGRAD_COMPILER %python -m pytest -q %s
+RUN: env -u BNGRAD_COMPILER %python -m pytest -q %S/jax_transforms.py %S/jax_flax.py \
+RUN:   -k "value_and_gradient or test_types or mask or second_derivatives or over_the_batch or linen or nnx"
 RUN: %python -m pytest -q %s
 """
 
@@ -170,7 +172,6 @@ def test_accuracy_over_devices(type):
 @pytest.mark.parametrize("type", ["float32", "bfloat16"])
 def test_running_statistics_of_flax(kind, type):
     """Of bf16, and far from 0, with the statistics within their bounds."""
-    pytest.importorskip("flax")
     import bngrad.flax as bf
     from flax import nnx
 
