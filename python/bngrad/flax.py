@@ -1,4 +1,4 @@
-"""Batch normalization for flax whose gradient is computed by the C library."""
+"""Batch normalization for flax that is computed, like its gradient, by the C library."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _is_number(value):
 
 
 def _is_covered(module, x):
-    """Whether the gradient of batch normalization is that of bngrad.jax. Flax computes
-    the others, and reports errors."""
+    """Whether batch normalization is that of bngrad.jax. Flax computes the others, and
+    reports errors."""
     types = (x.dtype, module.dtype, module.param_dtype)
     return (bool(_find_feature_dims(module.axis, x.ndim))
             and all(jnp.dtype(type).name in _COVERED for type in types if type is not None)
@@ -84,7 +84,7 @@ def _promote_dtype(values, *, dtype):
 
 
 class BatchNorm(nn.BatchNorm):
-    """`flax.linen.BatchNorm` with the gradient of `bngrad.jax.batch_norm`.
+    """`flax.linen.BatchNorm` with the kernels of `bngrad.jax.batch_norm`.
 
     It has the fields, arguments, variables and results of `flax.linen.BatchNorm`,
     except that the variance is always computed in two passes, and in f32 at
@@ -127,7 +127,7 @@ class BatchNorm(nn.BatchNorm):
 
 
 class NnxBatchNorm(nnx.BatchNorm):
-    """`flax.nnx.BatchNorm` with the gradient of `bngrad.jax.batch_norm`.
+    """`flax.nnx.BatchNorm` with the kernels of `bngrad.jax.batch_norm`.
 
     It differs from `flax.nnx.BatchNorm` as `BatchNorm` does from that of linen.
     """

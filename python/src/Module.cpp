@@ -398,9 +398,12 @@ static void addRoles(nb::module_ &module) {
   for (const mlir::bngrad::OpInfo &info : mlir::bngrad::kOps) {
     nb::dict operands;
     auto op = static_cast<OpKind>(&info - mlir::bngrad::kOps);
-    for (int i = 0; i < kNumOperands; ++i)
-      if (isInput(op, i) || isResult(op, i))
-        operands[getInfo(i).name] = kUses[static_cast<int>(getUse(op, i))];
+    // In the order of the functions in C.
+    for (const mlir::bngrad::OpOperandInfo &use : mlir::bngrad::kOpOperands) {
+      int i = static_cast<int>(use.role);
+      if (use.op == op && (isInput(op, i) || isResult(op, i)))
+        operands[getInfo(i).name] = kUses[static_cast<int>(use.use)];
+    }
     ops[info.name] = operands;
   }
   module.attr("_ROLES") = roles;

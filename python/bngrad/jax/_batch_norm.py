@@ -1,4 +1,4 @@
-"""Batch normalization whose gradient is computed by the C library."""
+"""Batch normalization that is computed, like its gradient, by the C library."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from . import _gradients, _linear
-from ._calls import vary_alike
+from . import _forward, _gradients, _linear
+from ._calls import vary_alike, varying_axes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +59,7 @@ def _gain(options, scale, variance):
 
 
 def _normalize(options, x, scale, bias, mean, variance):
+    """y, in element-wise ops, which XLA fuses with others."""
     y = x.astype(options.type) - _beside(options, x, mean.astype(options.type))
     y = y * _beside(options, x, _gain(options, scale, variance))
     if bias is not None:
@@ -88,11 +89,38 @@ def _like(grad, value):
     return None if value is None else grad.astype(value.dtype)
 
 
-# The derivative with respect to x is the total one, also through mean and variance,
-# which therefore have none. They are arguments only for second derivatives.
+def _find_statistics(options, x, mask):
+    """As `_statistics`, by the C library where it can, but without derivatives."""
+    if mask is not None or 0 in x.shape:
+        return _statistics(options, x, mask)
+    _, mean, variance, _ = _forward.batch_norm_training(
+        x, feature_dims=options.feature_dims, wanted=("mean", "variance"))
+    mean, variance = mean.astype(options.type), variance.astype(options.type)
+    # Chan's formula for parts of one size.
+    total = _mean_over_devices(options, mean)
+    return total, _mean_over_devices(options, variance + lax.square(mean - total))
+
+
+def _is_whole(options, x, scale, bias, mask):
+    """Whether the C library computes y, too. Its results vary over the same devices."""
+    if mask is not None or options.axis_name is not None or 0 in x.shape:
+        return False
+    return all(varying_axes(each) <= varying_axes(x) for each in (scale, bias) if each is not None)
+
+
+# The derivative of y with respect to x is the total one, also through mean and variance.
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _train(options, x, scale, bias, mask, mean, variance):
-    return _normalize(options, x, scale, bias, mean, variance)
+def _train(options, x, scale, bias, mask):
+    """y, mean and variance."""
+    if not _is_whole(options, x, scale, bias, mask):
+        mean, variance = _find_statistics(options, x, mask)
+        return _normalize(options, x, scale, bias, mean, variance), mean, variance
+    scale, bias = (None if each is None else each.astype(options.type) for each in (scale, bias))
+    y, mean, variance, _ = _forward.batch_norm_training(
+        # Its output has the type of its input.
+        x.astype(jnp.promote_types(x.dtype, options.dtype)), scale=scale, offset=bias, epsilon=options.epsilon,
+        feature_dims=options.feature_dims, wanted=("output", "mean", "variance"))
+    return y.astype(options.dtype), mean.astype(options.type), variance.astype(options.type)
 
 
 def _train_tangent(options, arguments, tangents):
@@ -137,8 +165,13 @@ def _train_backward(options, arguments, grad_output):
 
 @_train.defjvp
 def _differentiate_train(options, arguments, tangents):
+    x, scale, bias, mask = arguments
+    results = _train(options, *arguments)
     linear = _make_linear(options, _train_tangent, _train_backward)
-    return _train(options, *arguments), _linear.call(linear, arguments, tangents[:3], options.dtype)
+    residuals, moved = vary_alike(((*arguments, *results[1:]), tangents[:3]))
+    change = _linear.call(linear, residuals, moved, options.dtype)
+    _, changes = jax.jvp(lambda x: _statistics(options, x, mask), (x,), tangents[:1])
+    return results, (change, *changes)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -200,8 +233,7 @@ def normalize(
         feature_dims, epsilon, axis_name, groups, num_devices, jnp.dtype(dtype), jnp.dtype(type))
     if mean is not None:
         return _frozen(options, *vary_alike((x, scale, bias, mean, variance))), mean, variance
-    mean, variance = _statistics(options, x, mask)
-    return _train(options, *vary_alike((x, scale, bias, mask, mean, variance))), mean, variance
+    return _train(options, x, scale, bias, mask)
 
 
 def batch_norm(
@@ -219,8 +251,10 @@ def batch_norm(
 ) -> tuple[Array, Array, Array]:
     """Batch normalization: (x - mean) * scale / sqrt(variance + epsilon) + bias.
 
-    Reverse-mode differentiation calls `batch_norm_backward`, and forward mode
-    computes the derivative of the formula. Both can be differentiated again.
+    On CPUs, mean and variance of x, and y from them, are computed as by
+    `batch_norm_training`, and reverse-mode differentiation calls
+    `batch_norm_backward`. XLA fuses other normalization with its neighbours.
+    Forward mode computes the derivative of the formula. Both can be differentiated again.
 
     Args:
       x: any shape of rank 1 or more; f16, bf16, f32 or f64.

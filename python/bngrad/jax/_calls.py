@@ -1,7 +1,7 @@
 """The C library's functions as functions of JAX.
 
-On a CPU they are custom calls, elsewhere the formulas of `_formulas`. A dict has
-the operands that are present, by name.
+On a CPU they are custom calls, elsewhere, and where the library has no kernel, the
+formulas of `_formulas`. A dict has the operands that are present, by name.
 """
 
 import dataclasses
@@ -14,19 +14,23 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec as P
 
-from .. import _library, _numpy
-from . import _formulas
+from .. import _numpy
+from . import _formulas, _prepare
 
 # Of each op, the handler of its custom call and its formula. Exported modules name the target, "bngrad.<op>".
 _OPS = {
     "batch_norm_backward": ("bngradJaxBackward", _formulas.backward),
     "batch_norm_backward_reduce": ("bngradJaxReduce", _formulas.reduce),
     "batch_norm_backward_elemt": ("bngradJaxElemt", _formulas.elemt),
+    "batch_norm_training": ("bngradJaxTraining", _formulas.training),
+    "batch_norm_inference": ("bngradJaxInference", _formulas.inference),
 }
+# All forms of the others have kernels.
+_MAY_LACK_KERNEL = ("batch_norm_training", "batch_norm_inference")
 # The shape of each operand, and how each op uses it.
 _ROLES, _USES = _numpy._ROLES, _numpy._OPS
-_RESULTS = tuple(name for name, use in _USES["batch_norm_backward"].items() if use == "wanted")
-# The limit of the C library.
+_STATISTICS = ("mean", "variance", "inv_std")
+# The limits of the C library.
 _MOST_DIMS, _MOST_FEATURE_DIMS = 16, 8
 
 
@@ -38,20 +42,26 @@ class Options:
     epsilon: float = 0.0
     statistics: str = "batch"
     statistic: str = "variance"
-    wanted: tuple[bool, bool, bool] = (True, True, True)
+    # For each of `get_wanted()`; empty: all of them.
+    wanted: tuple[bool, ...] = ()
     # For elemt; -1 if it is an operand.
     count: int = -1
 
 
 def register() -> None:
     """Registers the handlers with XLA."""
-    library = _library.load("bngrad.jax", "libbngrad_jax.so", "JAX")
+    library = _prepare.load()
     for op, (symbol, _) in _OPS.items():
         handler = jax.ffi.pycapsule(getattr(library, symbol))
         jax.ffi.register_ffi_target("bngrad." + op, handler, platform="cpu")
 
 
-def _varying_axes(value):
+def get_wanted(op: str) -> tuple[str, ...]:
+    """The results of an op that may be absent."""
+    return tuple(name for name, use in _USES[op].items() if use == "wanted")
+
+
+def varying_axes(value: jax.Array) -> frozenset:
     """The axes of a `shard_map` over which a value varies."""
     type = jax.typeof(value)
     if hasattr(type, "manual_axis_type"):
@@ -63,7 +73,7 @@ def vary_alike(tree):
     """Arrays that vary over the same axes of a `shard_map`; cotangents of those
     that did not are summed."""
     leaves, structure = jax.tree.flatten(tree)
-    axes = [_varying_axes(leaf) for leaf in leaves]
+    axes = [varying_axes(leaf) for leaf in leaves]
     union = frozenset().union(*axes)
 
     def cast(leaf, own):
@@ -79,7 +89,7 @@ def vary_alike(tree):
 
 def _describe(shape, type, like):
     """A result that varies over the same axes as `like`."""
-    if not _varying_axes(like):
+    if not varying_axes(like):
         return jax.ShapeDtypeStruct(shape, type)
     aval = jax.typeof(like)
     sharding = NamedSharding(aval.sharding.mesh, P())
@@ -89,8 +99,9 @@ def _describe(shape, type, like):
 
 
 def _wanted(op, options):
-    wanted = dict(zip(_RESULTS, options.wanted))
-    return tuple(name for name, use in _USES[op].items() if use == "result" or use == "wanted" and wanted[name])
+    wanted = dict(zip(get_wanted(op), options.wanted))
+    return tuple(name for name, use in _USES[op].items()
+                 if use == "result" or use == "wanted" and wanted.get(name, True))
 
 
 def _operands(op):
@@ -110,8 +121,9 @@ def _attributes(op, options, operands):
             attributes["has_" + name] = name in operands
         elif use == "wanted":
             attributes["wants_" + name] = name in _wanted(op, options)
-    if "statistic" in uses:
+    if "statistic" in uses or op == "batch_norm_training":
         attributes["epsilon"] = np.float64(options.epsilon)
+    if "statistic" in uses:
         attributes["statistic"] = options.statistic
     if "count" in uses:
         attributes["count"] = np.int64(options.count)
@@ -141,20 +153,31 @@ def _find_form(shape, feature_dims):
     return order, tuple(math.prod(part) for part in parts)
 
 
-def _result_types(operands):
+def _vectors(operands):
+    return [value for name, value in operands.items() if _ROLES[name] == "channel"]
+
+
+def _result_types(options, operands):
     """Shape and type of each result."""
-    input, mean = operands["input"], operands["mean"]
+    input = operands["input"]
+    channels = tuple(input.shape[dim] for dim in options.feature_dims)
+    arithmetic = _formulas.find_type(operands)
+    vector = operands["mean"].dtype if "mean" in operands else arithmetic
     return {
         "grad_input": (input.shape, input.dtype),
-        "grad_scale": (mean.shape, mean.dtype),
-        "grad_offset": (mean.shape, mean.dtype),
-        "sums": ((2, *mean.shape), jnp.promote_types(input.dtype, jnp.float32)),
+        "grad_scale": (channels, vector),
+        "grad_offset": (channels, vector),
+        "sums": ((2, *channels), jnp.promote_types(input.dtype, jnp.float32)),
+        "output": (input.shape, input.dtype),
+        "mean": (channels, arithmetic),
+        "variance": (channels, arithmetic),
+        "inv_std": (channels, arithmetic),
     }
 
 
 def _ffi_call(op, options, operands):
     """The custom call for operands that its kernels take."""
-    types = _result_types(operands)
+    types = _result_types(options, operands)
     results = [_describe(*types[name], operands["input"]) for name in _wanted(op, options)]
     call = jax.ffi.ffi_call("bngrad." + op, results, vmap_method="expand_dims")
     given = [operands[name] for name in _operands(op) if name in operands]
@@ -163,41 +186,69 @@ def _ffi_call(op, options, operands):
 
 def _widen(operands):
     """The ready kernels take vectors of f64 only with data of f64."""
-    if operands["mean"].dtype != jnp.float64 or operands["input"].dtype == jnp.float64:
+    is_wide = any(value.dtype == jnp.float64 for value in _vectors(operands))
+    if not is_wide or operands["input"].dtype == jnp.float64:
         return operands
     return {name: value.astype(jnp.float64) if name in ("grad_output", "input", "sums") else value
             for name, value in operands.items()}
 
 
+def _fit(form, operands):
+    """The operands that the kernels take."""
+    operands = _widen(operands)
+    if not form:
+        return operands
+    order, (outer, channels, inner) = form
+
+    def change(name, value):
+        if _ROLES[name] == "scalar":
+            return value
+        if _ROLES[name] == "data":
+            return value.transpose(order).reshape(outer, channels, inner)
+        return value.reshape((2, channels) if _ROLES[name] == "sums" else (channels,))
+
+    return {name: change(name, value) for name, value in operands.items()}
+
+
+def _fit_options(form, options):
+    return dataclasses.replace(options, feature_dims=(1,)) if form else options
+
+
 def _custom_call(op, options, operands):
     """The custom call, in a form that the ready kernels take."""
-    types = _result_types(operands)
-    operands = _widen(operands)
+    types = _result_types(options, operands)
     form = _find_form(operands["input"].shape, options.feature_dims)
-    if form:
-        order, (outer, channels, inner) = form
-        options = dataclasses.replace(options, feature_dims=(1,))
-
-        def change(name, value):
-            if _ROLES[name] == "scalar":
-                return value
-            if _ROLES[name] == "data":
-                return value.transpose(order).reshape(outer, channels, inner)
-            return value.reshape((2, channels) if _ROLES[name] == "sums" else (channels,))
-
-        operands = {name: change(name, value) for name, value in operands.items()}
     results = []
-    for name, result in zip(_wanted(op, options), _ffi_call(op, options, operands)):
+    values = _ffi_call(op, _fit_options(form, options), _fit(form, operands))
+    for name, result in zip(_wanted(op, options), values):
         shape, type = types[name]
         if form and _ROLES[name] == "data":
+            order = form[0]
             result = result.reshape([shape[dim] for dim in order]).transpose(np.argsort(order))
         results.append(result.reshape(shape).astype(type))
     return tuple(results)
 
 
+def _has_kernel(op, options, operands):
+    """Whether the library computes an op; `operands` have shapes and types."""
+    types = _result_types(options, operands)
+    form = _find_form(operands["input"].shape, options.feature_dims)
+    described = {name: jax.ShapeDtypeStruct(value.shape, value.dtype) for name, value in operands.items()}
+    tensors = jax.eval_shape(functools.partial(_fit, form), described)
+    options = _fit_options(form, options)
+    types = _result_types(options, tensors)
+    tensors |= {name: jax.ShapeDtypeStruct(*types[name]) for name in _wanted(op, options)}
+    return _prepare.has_kernel(op, options, tensors)
+
+
+_checked = _prepare.Checked(_has_kernel, _custom_call, lambda op, options, operands: _OPS[op][1](options, operands))
+
+
 # For calls outside of a jit.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
 def _dispatch(op, options, operands):
+    if op in _MAY_LACK_KERNEL:
+        return _checked.call(op, options, operands)
     return lax.platform_dependent(
         operands,
         cpu=functools.partial(_custom_call, op, options),
@@ -230,9 +281,10 @@ def _is_sharded(value):
 def call(op: str, options: Options, operands: dict) -> tuple:
     """The wanted results of a function of the C library.
 
-    They have the type of mean, grad_input that of input, and the sums f32 (f64
-    for data of f64). Derivatives are those of the formulas. XLA cannot partition
-    a custom call, so operands with a sharding are gathered.
+    Data have the type of input, sums f32 (f64 for data of f64), gradients the type
+    of mean, and statistics that of arithmetic. Derivatives are those of the
+    formulas. XLA cannot partition a custom call, so operands with a sharding are
+    gathered.
     """
     spec = jax.typeof(operands["input"]).sharding.spec
     is_sharded = any(map(_is_sharded, operands.values()))
@@ -241,5 +293,9 @@ def call(op: str, options: Options, operands: dict) -> tuple:
     results = _differentiable(op, options, vary_alike(operands))
     if not is_sharded:
         return results
-    return tuple(jax.sharding.reshard(result, spec) if name == "grad_input" else result
-                 for name, result in zip(_wanted(op, options), results))
+    # As jax.numpy does.
+    specs = {"data": spec, "channel": P(*[spec[dim] for dim in options.feature_dims])}
+    names = _wanted(op, options)
+    return tuple(
+        jax.sharding.reshard(result, specs[_ROLES[name]]) if _ROLES[name] == "data" or name in _STATISTICS else result
+        for name, result in zip(names, results))

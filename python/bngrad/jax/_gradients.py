@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from . import _calls
 
 _NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "bool"}
-_PARAMETERS = ("scale", "mean", "variance", "inv_std")
+_PARAMETERS = ("mean", "scale", "offset", "variance", "inv_std")
 
 
 def find_feature_dims(feature_dims: int | Sequence[int], rank: int, of: str = "input") -> tuple[int, ...]:
@@ -62,7 +62,9 @@ def _check_dtypes(operands):
             if value.dtype != expected:
                 raise TypeError(f"sums: expected dtype {_name(expected)}, got {_name(value.dtype)}")
             continue
-        other = "mean" if name in _PARAMETERS else "input"
+        other = "input"
+        if name in _PARAMETERS:
+            other = next(each for each in _PARAMETERS if each in operands)
         expected = operands[other].dtype
         if value.dtype != expected:
             raise TypeError(
@@ -87,7 +89,7 @@ def _check_sums(shape, input, dims):
         raise ValueError(f"sums: expected shape {expected}, 2 and the sizes of the feature dims, got {shape}")
 
 
-def _prepare(feature_dims, **operands):
+def prepare(feature_dims: int | Sequence[int], **operands: ArrayLike | None) -> tuple[dict, tuple[int, ...]]:
     """Operands as arrays, which have been checked, and the feature dims."""
     arrays = {name: jnp.asarray(value) for name, value in operands.items() if value is not None}
     input = arrays["input"]
@@ -105,7 +107,8 @@ def _prepare(feature_dims, **operands):
     return arrays, dims
 
 
-def _find_statistic(variance, inv_std, epsilon):
+def find_statistic(variance: ArrayLike | None, inv_std: ArrayLike | None, epsilon: float) -> dict:
+    """The options statistic and epsilon."""
     if (variance is None) == (inv_std is None):
         got = "neither" if variance is None else "both"
         raise ValueError(f"variance, inv_std: expected one of them, got {got}")
@@ -154,14 +157,14 @@ def batch_norm_backward(
       TypeError: a type; ValueError: a shape or an option. The text names the
       argument, the expected and the actual value.
     """
-    statistic = _find_statistic(variance, inv_std, epsilon)
+    statistic = find_statistic(variance, inv_std, epsilon)
     if statistics not in ("batch", "global"):
         raise ValueError(f"statistics: expected 'batch' or 'global', got {statistics!r}")
     wanted = tuple(bool(each) for each in wanted)
     if len(wanted) != 3 or not any(wanted):
         raise ValueError("wanted: expected grad_input, grad_scale or grad_offset to be wanted, "
                          f"got {wanted}")
-    operands, dims = _prepare(
+    operands, dims = prepare(
         feature_dims, grad_output=grad_output, input=input, scale=scale, mean=mean, variance=variance,
         inv_std=inv_std, mask=mask)
     options = _calls.Options(dims, statistics=statistics, wanted=wanted, **statistic)
@@ -189,7 +192,7 @@ def batch_norm_backward_reduce(
       has the sums of grad_output, that is, grad_offset; row 1 has the sums of
       grad_output * (input - mean), which times inv_std are grad_scale.
     """
-    operands, dims = _prepare(feature_dims, grad_output=grad_output, input=input, mean=mean, mask=mask)
+    operands, dims = prepare(feature_dims, grad_output=grad_output, input=input, mean=mean, mask=mask)
     return _calls.call("batch_norm_backward_reduce", _calls.Options(dims), operands)[0]
 
 
@@ -218,8 +221,8 @@ def batch_norm_backward_elemt(
     Returns:
       grad_input of this part, shape and type of input.
     """
-    statistic = _find_statistic(variance, inv_std, epsilon)
-    operands, dims = _prepare(
+    statistic = find_statistic(variance, inv_std, epsilon)
+    operands, dims = prepare(
         feature_dims, grad_output=grad_output, input=input, scale=scale, mean=mean, variance=variance,
         inv_std=inv_std, sums=sums, mask=mask)
     if isinstance(count, (int, np.integer)):

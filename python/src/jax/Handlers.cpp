@@ -1,4 +1,4 @@
-//===- Handlers.cpp - gradients as custom calls of XLA --------------------===//
+//===- Handlers.cpp - batch normalization as custom calls of XLA ----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Handlers of XLA's typed FFI for CPUs. Operands and results are row-major and
-// in the order of Roles.def, but scalars come last. The attribute has_<operand>
-// or wants_<result> tells whether one that may be absent is present; a scalar
-// may be an attribute instead.
+// in the order of the op in Roles.def, but scalars come last. The attribute
+// has_<operand> or wants_<result> tells whether one that may be absent is
+// present; a scalar may be an attribute instead.
 //
 // The attribute `rank` is the rank of input. Buffers of a higher rank hold a
-// batch of gradients from `jax.vmap`: all have the same number of additional
-// leading dims. An operand that the gradients share has size 1 there.
+// batch of problems from `jax.vmap`: all have the same number of additional
+// leading dims. An operand that the problems share has size 1 there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using namespace bngrad::jax;
 namespace ffi = xla::ffi;
 
 namespace {
-/// The attributes that describe a gradient.
+/// The attributes of a custom call.
 struct Attributes {
   int64_t rank;
   ffi::Span<const int64_t> featureDims;
@@ -93,7 +93,7 @@ public:
   void *get() const { return data; }
 
 private:
-  /// Suffices for tiny gradients, which take less than a microsecond.
+  /// Suffices for tiny problems, which take less than a microsecond.
   char small[1 << 15];
   void *data;
 };
@@ -161,8 +161,7 @@ static bool convert(XLA_FFI_DataType type, bngradDtype_t &dtype) {
   }
 }
 
-static ffi::Error setOptions(const Attributes &attributes,
-                             bngradBatchNormBackwardOptions_t &options) {
+static ffi::Error setOptions(const Attributes &attributes, OpOptions &options) {
   auto isOneOf = [](std::string_view value, std::string_view first,
                     std::string_view second) {
     return value == first || value == second;
@@ -179,7 +178,7 @@ static ffi::Error setOptions(const Attributes &attributes,
                    "1 to " + std::to_string(BNGRAD_MAX_FEATURE_DIMS) + " dims",
                    count);
   options = {};
-  options.struct_size = sizeof(options);
+  options.struct_size = sizeof(bngradBatchNormBackwardOptions_t);
   options.epsilon = attributes.epsilon;
   options.statistics = attributes.statistics == "batch"
                            ? BNGRAD_STATISTICS_BATCH
@@ -195,7 +194,7 @@ static ffi::Error setOptions(const Attributes &attributes,
   return ffi::Error::Success();
 }
 
-/// The rank that an operand has in one gradient.
+/// The rank that an operand has in one problem.
 static int64_t getRank(int operand, const Attributes &attributes) {
   int64_t numFeatureDims = attributes.featureDims.size();
   switch (getInfo(operand).shape) {
@@ -211,7 +210,7 @@ static int64_t getRank(int operand, const Attributes &attributes) {
   return 0;
 }
 
-/// Describes the tensor of one gradient in a buffer of a batch with
+/// Describes the tensor of one problem in a buffer of a batch with
 /// `batchRank` dims.
 static ffi::Error setShape(int operand, const Buffer &buffer,
                            const Attributes &attributes, int64_t batchRank,
@@ -263,7 +262,7 @@ static ffi::Error readCount(XLA_FFI_DataType type, const void *data,
 }
 
 namespace {
-/// The gradients of a batch, and their positions in the buffers.
+/// The problems of a batch, and their positions in the buffers.
 class Batch {
 public:
   Batch(const Buffers &buffers, const Attributes &attributes)
@@ -298,7 +297,7 @@ public:
 
   int64_t size() const { return count; }
 
-  /// The data of gradient `index` in the buffer of a slot; null if absent.
+  /// The data of problem `index` in the buffer of a slot; null if absent.
   void *getData(int slot, int64_t index) const {
     const Buffer *buffer = buffers[slot];
     if (!buffer)
@@ -322,12 +321,12 @@ private:
   const Buffers &buffers;
   std::vector<int64_t> sizes;
   int64_t count = 1;
-  /// The bytes of one gradient.
+  /// The bytes of one problem.
   int64_t bytes[kNumOperands];
 };
 } // namespace
 
-/// Computes all gradients of a batch.
+/// Computes all problems of a batch.
 static ffi::Error runBatch(const Plan &plan, const Batch &batch,
                            const Buffers &buffers, int64_t count) {
   Workspace workspace(plan.getWorkspaceSize());
@@ -352,10 +351,14 @@ template <typename List>
 static ffi::Error assign(const List &list, OpKind op,
                          const Attributes &attributes, Buffers &buffers) {
   constexpr bool kIsResult = std::is_same_v<List, ffi::RemainingRets>;
+  constexpr size_t kCount = std::size(mlir::bngrad::kOpOperands);
   size_t next = 0;
-  for (int i = 0; i < 2 * kNumOperands; ++i) {
-    int slot = i % kNumOperands;
-    if (!attributes.has[slot] || isScalar(slot) != (i >= kNumOperands) ||
+  for (size_t i = 0; i < 2 * kCount; ++i) {
+    const mlir::bngrad::OpOperandInfo &info =
+        mlir::bngrad::kOpOperands[i % kCount];
+    int slot = static_cast<int>(info.role);
+    if (info.op != op || !attributes.has[slot] ||
+        isScalar(slot) != (i >= kCount) ||
         !(kIsResult ? isResult(op, slot) : isInput(op, slot)))
       continue;
     if (next == list.size())
@@ -389,10 +392,10 @@ static ffi::Error readAttributes(const ffi::Dictionary &dictionary, OpKind op,
   };
   read("rank", attributes.rank);
   read("feature_dims", attributes.featureDims);
-  if (isInput(op, Statistic)) {
+  if (isInput(op, Statistic) || op == OpKind::Training)
     read("epsilon", attributes.epsilon);
+  if (isInput(op, Statistic))
     read("statistic", attributes.statistic);
-  }
   if (op == OpKind::Backward)
     read("statistics", attributes.statistics);
   if (isInput(op, Count))
@@ -479,3 +482,5 @@ static ffi::Error run(OpKind op, ffi::ThreadPool &pool,
 BNGRAD_HANDLER(bngradJaxBackward, OpKind::Backward)
 BNGRAD_HANDLER(bngradJaxReduce, OpKind::BackwardReduce)
 BNGRAD_HANDLER(bngradJaxElemt, OpKind::BackwardElemt)
+BNGRAD_HANDLER(bngradJaxTraining, OpKind::Training)
+BNGRAD_HANDLER(bngradJaxInference, OpKind::Inference)

@@ -1,4 +1,4 @@
-//===- Plan.cpp - gradients described to the C library --------------------===//
+//===- Plan.cpp - problems described to the C library ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,7 +29,7 @@ namespace {
 class Key {
 public:
   explicit Key(const Problem &problem) {
-    const bngradBatchNormBackwardOptions_t &options = problem.options;
+    const OpOptions &options = problem.options;
     int64_t epsilon;
     static_assert(sizeof(epsilon) == sizeof(options.epsilon));
     std::memcpy(&epsilon, &options.epsilon, sizeof(epsilon));
@@ -124,8 +124,6 @@ static Cache *cache;
   bngrad::holdDuringFork<cacheMutex>();
 }
 
-Plan::~Plan() { bngradDestroyBatchNormBackwardDescriptor(descriptor); }
-
 bngradStatus_t Plan::create(const Problem &problem) {
   bngradHandle_t handle;
   bngradStatus_t status = python::getProcessHandle(getPoolThreads(), handle);
@@ -135,10 +133,10 @@ bngradStatus_t Plan::create(const Problem &problem) {
   status = createDescriptors(problem, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
-  status = createDescriptor(op, handle, &descriptor, &problem.options, tensors);
+  status = descriptor.create(problem.op, handle, problem.options, tensors);
   if (status != BNGRAD_SUCCESS)
     return status;
-  return bngradGetBatchNormBackwardWorkspaceSize(descriptor, &workspaceSize);
+  return descriptor.getWorkspaceSize(workspaceSize);
 }
 
 bngradStatus_t Plan::find(const Problem &problem,
@@ -148,7 +146,7 @@ bngradStatus_t Plan::find(const Problem &problem,
     plan = std::move(found);
     return BNGRAD_SUCCESS;
   }
-  auto created = std::make_shared<Plan>(problem.op);
+  auto created = std::make_shared<Plan>();
   if (bngradStatus_t status = created->create(problem))
     return status;
   cache->add(key, created);
@@ -158,5 +156,5 @@ bngradStatus_t Plan::find(const Problem &problem,
 
 bngradStatus_t Plan::run(void *workspace,
                          void *const (&data)[kNumOperands]) const {
-  return compute(op, descriptor, workspace, workspaceSize, data);
+  return descriptor.compute(workspace, workspaceSize, data);
 }

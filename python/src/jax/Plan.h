@@ -1,4 +1,4 @@
-//===- Plan.h - gradients described to the C library ------------*- C++ -*-===//
+//===- Plan.h - problems described to the C library -------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,7 +9,7 @@
 #ifndef BNGRAD_PYTHON_SRC_JAX_PLAN_H
 #define BNGRAD_PYTHON_SRC_JAX_PLAN_H
 
-#include "Runtime/Operands.h"
+#include "Runtime/OpDescriptor.h"
 
 #include <cstddef>
 #include <memory>
@@ -23,10 +23,10 @@ struct Shape {
   const int64_t *sizes;
 };
 
-/// One gradient.
+/// One call of the C library.
 struct Problem {
   OpKind op;
-  bngradBatchNormBackwardOptions_t options;
+  OpOptions options;
   bool has[kNumOperands];
   Shape shapes[kNumOperands];
 };
@@ -35,11 +35,6 @@ struct Problem {
 /// it.
 class Plan {
 public:
-  explicit Plan(OpKind op) : op(op) {}
-  ~Plan();
-  Plan(const Plan &) = delete;
-  Plan &operator=(const Plan &) = delete;
-
   /// Finds the plan of `problem` from an earlier call, or makes one.
   ///
   /// Errors: described by bngradGetLastError(); `plan` is unchanged. Throws
@@ -55,8 +50,7 @@ public:
 private:
   bngradStatus_t create(const Problem &problem);
 
-  const OpKind op;
-  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+  OpDescriptor descriptor;
   size_t workspaceSize = 0;
 };
 
