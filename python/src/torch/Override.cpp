@@ -8,7 +8,6 @@
 
 #include "Gradient.h"
 
-#include <atomic>
 #include <utility>
 
 using namespace bngrad;
@@ -283,13 +282,9 @@ static bool areDense(const Problem &problem) {
   return true;
 }
 
-/// Whether no kernel of the forward pass could be compiled or loaded: to try it
-/// again takes longer than a small batch norm. Until the next enable().
-static std::atomic<bool> lacksForwardKernels = false;
-
 static bool runForward(StableIValue *stack) {
   bool isTraining = unpack<bool>(stack[forward::Training]);
-  if (!lacksForwardKernels) {
+  {
     Problem problem(isTraining ? OpKind::Training : OpKind::Inference);
     auto &of = problem.tensors;
     const int64_t none = 0, one = 1;
@@ -305,8 +300,6 @@ static bool runForward(StableIValue *stack) {
       stack[2] = (isTraining ? of[InvStd] : noInvStd).release();
       return true;
     }
-    if (problem.lacksKernel)
-      lacksForwardKernels = true;
   }
   return callOriginal(Forward, stack);
 }
@@ -324,8 +317,6 @@ extern "C" {
 /// Registers a kernel; 0 on success. Python counts the calls, one at a time.
 [[gnu::visibility("default")]] int bngradTorchEnable(int replaced) {
   TorchLibraryHandle &library = libraries[replaced];
-  if (replaced == Forward)
-    lacksForwardKernels = false;
   if (library)
     return 0;
   // Without a handle, PyTorch's kernel would compute everything.
