@@ -1,4 +1,4 @@
-"""How a gradient is computed, how fast, and how fast memory would allow."""
+"""How an op is computed, how fast, and how fast memory would allow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from bngrad._errors import DtypeError, ParameterError, ShapeError
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 _SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _WIDTHS = (2, 2, 4, 8)
-_OUTPUTS = tuple(name for name, use in _numpy._OPS["batch_norm_backward"].items() if use == "wanted")
+_BACKWARD = "batch_norm_backward"
+# The results of each op.
+_RESULTS = {op: tuple(name for name, use in _numpy._OPS[op].items() if use in ("result", "wanted"))
+            for op in (_BACKWARD, "batch_norm_training", "batch_norm_inference")}
+_DATA_RESULTS = ("grad_input", "output")
 # Results last.
-_DATA = sorted((name for name, shape in _numpy._ROLES.items() if shape == "data"), key=_OUTPUTS.__contains__)
+_DATA = sorted((name for name, shape in _numpy._ROLES.items() if shape == "data"), key=_DATA_RESULTS.__contains__)
 _MOST_RANK = 16
 # Bytes of each of three arrays, beyond a core's share of most caches.
 _TRAFFIC_BYTES = 64 << 20
@@ -76,39 +80,51 @@ def _read_feature_dims(dims: Any, rank: int) -> list[int]:
     return numbers
 
 
-def _read_wanted(wanted: Any) -> list[int]:
+def _quote(names: Sequence[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+
+
+def _read_wanted(op: str, wanted: Any) -> list[str]:
+    results = _RESULTS[op]
     if wanted is None:
-        return [0, 1, 2]
+        return list(results)
     if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
-        raise DtypeError(f"wanted: expected names of gradients, got {type(wanted).__name__}", "BNGRAD_BAD_DTYPE")
-    numbers = set()
+        raise DtypeError(f"wanted: expected names of results, got {type(wanted).__name__}", "BNGRAD_BAD_DTYPE")
+    names = set()
     for name in wanted:
-        if name not in _OUTPUTS:
-            raise ParameterError(f"wanted: expected 'grad_input', 'grad_scale' or 'grad_offset', got {name!r}",
-                                 "BNGRAD_BAD_PARAM")
-        numbers.add(_OUTPUTS.index(name))
-    if not numbers:
-        raise ParameterError("wanted: expected at least one gradient, got none", "BNGRAD_BAD_PARAM")
-    return sorted(numbers)
+        if name not in results:
+            raise ParameterError(f"wanted: expected {_quote(results)}, got {name!r}", "BNGRAD_BAD_PARAM")
+        names.add(name)
+    if not names:
+        raise ParameterError("wanted: expected at least one result, got none", "BNGRAD_BAD_PARAM")
+    return [name for name in results if name in names]
 
 
-def make_problem(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str = "batch", mask: bool = False,
-                 scale: bool = True, parameter_dtype: Any = None, order: Any = None,
-                 wanted: Any = _OUTPUTS) -> Any:
+def make_problem(shape: Any, dtype: Any, *, op: str = _BACKWARD, feature_dims: Any = (1,), statistics: str = "batch",
+                 mask: bool = False, scale: bool = True, parameter_dtype: Any = None, order: Any = None,
+                 wanted: Any = None) -> Any:
     """Checks the arguments of `explain` and returns their problem."""
     sizes = _read_shape(shape)
     rank = len(sizes)
     dims = _read_feature_dims(feature_dims, rank)
+    if op not in _RESULTS:
+        raise ParameterError(f"op: expected {_quote(tuple(_RESULTS))}, got {op!r}", "BNGRAD_BAD_PARAM")
     if statistics not in ("batch", "global"):
         raise ParameterError(f"statistics: expected 'batch' or 'global', got {statistics!r}", "BNGRAD_BAD_PARAM")
+    if op != _BACKWARD and statistics != "batch":
+        raise ParameterError(f"statistics: expected 'batch' for {op}, got {statistics!r}", "BNGRAD_BAD_PARAM")
+    if op != _BACKWARD and mask:
+        raise ParameterError(f"mask: expected False for {op}, got {mask!r}", "BNGRAD_BAD_PARAM")
     number = dtype_number(dtype)
     parameters = number if parameter_dtype is None else dtype_number(parameter_dtype, "parameter_dtype")
     places = list(range(rank)) if order is None else _integers(order, "order")
     if sorted(places) != list(range(rank)):
         raise ParameterError(f"order: expected each of the dims 0 to {rank - 1} once, got {places}",
                              "BNGRAD_BAD_PARAM")
-    return _numpy._Problem(sizes, places, number, parameters, dims, statistics, bool(mask), bool(scale),
-                           _read_wanted(wanted))
+    optional = {"scale": scale, "offset": scale, "mask": mask}
+    names = [name for name, use in _numpy._OPS[op].items() if use == "optional" and optional[name]]
+    return _numpy._Problem(op, sizes, places, number, parameters, dims, statistics, names + _read_wanted(op, wanted))
 
 
 # The model of memory --------------------------------------------------------
@@ -149,7 +165,7 @@ class Traffic:
         for name, passes in self.passes.items():
             crossings = passes if is_far else 1
             # A line is read before it is written, unless stores go past the caches.
-            if name == "grad_input" and lines.get("streaming") == "0" and total > cache:
+            if name in _DATA_RESULTS and lines.get("streaming") == "0" and total > cache:
                 crossings += 1
             if name in copied:
                 # One read of the operand, one more of its copy.
@@ -279,19 +295,24 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str = "batch", mask: bool = False,
-            scale: bool = True, parameter_dtype: Any = None, order: Any = None,
-            wanted: Any = _OUTPUTS, rounds: int = 15) -> Explanation:
-    """Explains how `batch_norm_backward` computes a gradient, and measures it.
+def explain(shape: Any, dtype: Any, *, op: str = _BACKWARD, feature_dims: Any = (1,), statistics: str = "batch",
+            mask: bool = False, scale: bool = True, parameter_dtype: Any = None, order: Any = None,
+            wanted: Any = None, rounds: int = 15) -> Explanation:
+    """Explains how a function of bngrad computes its results, and measures it.
 
     Args:
         shape: the shape of input.
         dtype: the type of data, of any library, or a name such as "bfloat16".
-        feature_dims, statistics, wanted: as in `batch_norm_backward`.
-        mask, scale: whether there is one.
+        op: the function: "batch_norm_backward", "batch_norm_training" or
+            "batch_norm_inference".
+        feature_dims: as in that function.
+        statistics, mask: those of `batch_norm_backward`; mask is whether there
+            is one.
+        scale: whether there is one, and in the forward pass an offset.
         parameter_dtype: the type of mean and the others; None for that of data.
         order: the dims in the order of memory, outermost first, such as
             (0, 2, 3, 1) for channels_last; None for row-major.
+        wanted: names of the results to compute; None for all.
         rounds: of measurements; more rounds are more exact.
 
     Returns:
@@ -305,14 +326,16 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
         raise ParameterError(f"rounds: expected at least 1, got {rounds}", "BNGRAD_BAD_PARAM")
     # Iterators are read once.
     shape, feature_dims = _integers(shape, "shape"), _integers(feature_dims, "feature_dims")
-    wanted = [_OUTPUTS[number] for number in _read_wanted(wanted)]
-    problem = make_problem(shape, dtype, feature_dims=feature_dims, statistics=statistics, mask=mask, scale=scale,
-                           parameter_dtype=parameter_dtype, order=order, wanted=wanted)
+    if wanted is not None and op in _RESULTS:
+        wanted = _read_wanted(op, wanted)
+    problem = make_problem(shape, dtype, op=op, feature_dims=feature_dims, statistics=statistics, mask=mask,
+                           scale=scale, parameter_dtype=parameter_dtype, order=order, wanted=wanted)
     lines = dict(line.split("=", 1) for line in problem.describe().splitlines())
     if lines["kernel"] != "ready":
         # The passes of its loops are unknown, but there is at least one.
-        names = {"grad_output", "input"} | ({"mask"} if mask else set()) | (set(wanted) & {"grad_input"})
-        lines |= {f"passes.{name}": "1" for name in names}
+        names = {name for name, use in _numpy._OPS[op].items() if use == "required"} | ({"mask"} if mask else set())
+        names |= set(_read_wanted(op, wanted))
+        lines |= {f"passes.{name}": "1" for name in names & set(_DATA)}
     copied, cache = problem.copied(), cache_bytes()
     sizes = _read_shape(shape)
     elements = 1
@@ -322,6 +345,7 @@ def explain(shape: Any, dtype: Any, *, feature_dims: Any = (1,), statistics: str
     traffic = Traffic(lines, elements, _WIDTHS[number], copied, cache)
     seconds, bandwidth = measure(problem, rounds)
     dims = ", ".join(map(str, feature_dims))
-    title = f"{_DTYPES[number]} {'x'.join(map(str, sizes))}, feature dims {dims}, {statistics} statistics"
+    title = f"{_DTYPES[number]} {'x'.join(map(str, sizes))}, feature dims {dims}, " + (
+        f"{statistics} statistics" if op == _BACKWARD else lines["part"])
     return Explanation(title + (", mask" if mask else ""), lines, problem.reason(), copied, traffic, seconds, bandwidth,
                        rounds, cache)

@@ -1,6 +1,6 @@
 """bngrad beside PyTorch and JAX on this machine.
 
-    python -m bngrad.bench [--shapes=SHAPES] [--dtype=TYPES] [--threads=N] [--rounds=N] [--output=FOLDER]
+    python -m bngrad.bench [--part=PART] [--shapes=SHAPES] [--dtype=TYPES] [--threads=N] [--rounds=N] [--output=FOLDER]
 
 In every round each takes a turn, as does a pass over memory; times are
 medians. The result is a table on standard output, and bngrad-bench.svg in the
@@ -23,16 +23,27 @@ from bngrad import _explain, _numpy, _plot
 DEFAULT_SHAPES = ("32x64x56x56,32x64x56x56:last,32x128x28x28,32x128x28x28:last,32x512x28x28,32x512x28x28:last,"
                   "32x256x14x14,32x256x14x14:last,32x2048x7x7,32x2048x7x7:last,4096x256")
 LIBRARIES = ("bngrad", "torch", "jax")
+GRADIENTS = ("grad_input", "grad_scale", "grad_offset")
+# What is measured: a name for the plot, the results of a call, and the functions of bngrad with their wanted results.
+FORWARD = ("output", "mean", "inv_std")
+PARTS = {
+    "backward": ("Gradient of batch normalization", GRADIENTS, {"batch_norm_backward": GRADIENTS}),
+    "forward": ("Batch normalization", FORWARD, {"batch_norm_training": FORWARD}),
+    "both": ("Batch normalization and its gradient", ("output", *GRADIENTS),
+             {"batch_norm_training": FORWARD, "batch_norm_backward": GRADIENTS}),
+}
 EPSILON = 1e-5
 # The least duration of the calls of a sample.
 SECONDS = 500e-6
 # The largest difference between libraries, relative to the largest element.
 TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 1e-8}
 Call = Callable[[], Any]
+# Makes the call of a part for the data of a case.
+Maker = Callable[["Data", str], Call]
 
 
 class Case:
-    """A gradient: dim 1 has the channels, which are innermost in memory if
+    """A batch norm: dim 1 has the channels, which are innermost in memory if
     `is_last`."""
 
     def __init__(self, shape: tuple[int, ...], is_last: bool, dtype: str):
@@ -68,20 +79,38 @@ class Data:
         wide = self.input.astype(np.float64)
         self.mean, self.variance = wide.mean(axes).astype(parameters), wide.var(axes).astype(parameters)
         self.scale = np.linspace(0.5, 1.5, case.shape[1], dtype=parameters)
+        self.offset = np.linspace(-1, 1, case.shape[1], dtype=parameters)
 
 
 # The libraries --------------------------------------------------------------
 
 
-def make_bngrad(data: Data) -> Call:
+def make_bngrad(data: Data, part: str) -> Call:
     import numpy as np
 
-    out = (np.empty_like(data.input), np.empty_like(data.mean), np.empty_like(data.mean))
-    return lambda: bngrad.batch_norm_backward(data.grad_output, data.input, data.mean, scale=data.scale,
-                                              variance=data.variance, epsilon=EPSILON, out=out)
+    output, grad_input = np.empty_like(data.input), np.empty_like(data.input)
+    mean, inv_std, grad_scale, grad_offset = (np.empty_like(data.mean) for _ in range(4))
+
+    def forward() -> Any:
+        return bngrad.batch_norm_training(data.input, scale=data.scale, offset=data.offset, epsilon=EPSILON,
+                                          out=(output, mean, None, inv_std), wanted=FORWARD)
+
+    def backward(**statistics: Any) -> Any:
+        return bngrad.batch_norm_backward(data.grad_output, data.input, scale=data.scale,
+                                          out=(grad_input, grad_scale, grad_offset), **statistics)
+
+    def both() -> Any:
+        y, m, _, r = forward()
+        return y, *backward(mean=m, inv_std=r)
+
+    if part == "both":
+        return both
+    if part == "forward":
+        return lambda: [result for result in forward() if result is not None]
+    return lambda: backward(mean=data.mean, variance=data.variance, epsilon=EPSILON)
 
 
-def make_torch(data: Data) -> Call:
+def make_torch(data: Data, part: str) -> Call:
     """PyTorch allocates its results: others would need a copy."""
     import numpy as np
     import torch
@@ -91,13 +120,25 @@ def make_torch(data: Data) -> Call:
             return torch.from_numpy(array)
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
-    dy, x, mean, scale = map(convert, (data.grad_output, data.input, data.mean, data.scale))
+    dy, x, mean, scale, offset = map(convert, (data.grad_output, data.input, data.mean, data.scale, data.offset))
     inv_std = torch.from_numpy(1 / np.sqrt(data.variance + data.variance.dtype.type(EPSILON)))
+    normalize = torch.ops.aten.native_batch_norm.default
     op = torch.ops.aten.native_batch_norm_backward.default
-    return lambda: op(dy, x, scale, None, None, mean, inv_std, True, EPSILON, [True] * 3)
+
+    def forward() -> Any:
+        return normalize(x, scale, offset, None, None, True, 0.1, EPSILON)
+
+    def backward(mean: Any, inv_std: Any) -> Any:
+        return op(dy, x, scale, None, None, mean, inv_std, True, EPSILON, [True] * 3)
+
+    def both() -> Any:
+        y, *statistics = forward()
+        return y, *backward(*statistics)
+
+    return {"both": both, "forward": forward, "backward": lambda: backward(mean, inv_std)}[part]
 
 
-def make_jax(data: Data) -> Call:
+def make_jax(data: Data, part: str) -> Call:
     """JAX's derivative of the formula, from the residuals that JAX keeps."""
     import jax
     import jax.numpy as jnp
@@ -111,22 +152,33 @@ def make_jax(data: Data) -> Call:
 
     axes = tuple(dim for dim in range(data.input.ndim) if dim != axis)
 
-    def normalize(x: Any, scale: Any, offset: Any) -> Any:
+    def forward(x: Any, scale: Any, offset: Any) -> Any:
         wide = x.astype(scale.dtype)
         mean, variance = jnp.mean(wide, axes), jnp.var(wide, axes)
         sizes = [-1 if dim == axis else 1 for dim in range(x.ndim)]
-        factor = (jax.lax.rsqrt(variance + EPSILON) * scale).reshape(sizes)
-        return ((wide - mean.reshape(sizes)) * factor + offset.reshape(sizes)).astype(x.dtype)
+        inv_std = jax.lax.rsqrt(variance + EPSILON)
+        output = (wide - mean.reshape(sizes)) * (inv_std * scale).reshape(sizes) + offset.reshape(sizes)
+        return output.astype(x.dtype), mean, inv_std
 
-    dy, x, scale = convert(data.grad_output), convert(data.input), jnp.asarray(data.scale)
-    _, pull = jax.vjp(jax.jit(normalize), x, scale, jnp.zeros_like(scale))
-    kept, structure = jax.tree.flatten(pull)
-    gradient = jax.jit(lambda kept, dy: structure.unflatten(kept)(dy))
+    def normalize(x: Any, scale: Any, offset: Any) -> Any:
+        return forward(x, scale, offset)[0]
 
-    return lambda: jax.block_until_ready(gradient(kept, dy))
+    def both(dy: Any, *operands: Any) -> Any:
+        output, pull = jax.vjp(normalize, *operands)
+        return output, *pull(dy)
+
+    dy, operands = convert(data.grad_output), (convert(data.input), jnp.asarray(data.scale), jnp.asarray(data.offset))
+    if part == "backward":
+        _, pull = jax.vjp(jax.jit(normalize), *operands)
+        kept, structure = jax.tree.flatten(pull)
+        gradient = jax.jit(lambda kept, dy: structure.unflatten(kept)(dy))
+        return lambda: jax.block_until_ready(gradient(kept, dy))
+    compiled = jax.jit(both) if part == "both" else jax.jit(forward)
+    arguments = (dy, *operands) if part == "both" else operands
+    return lambda: jax.block_until_ready(compiled(*arguments))
 
 
-def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
+def find_libraries(threads: int) -> dict[str, Maker]:
     """The libraries that can be imported, on so many threads."""
     # All need it.
     __import__("numpy")
@@ -134,7 +186,7 @@ def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
     # JAX reads this when it is imported.
     os.environ["NPROC"] = str(threads)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    found: dict[str, Callable[[Data], Call]] = {"bngrad": make_bngrad}
+    found: dict[str, Maker] = {"bngrad": make_bngrad}
     bngrad.set_num_threads(threads)
     try:
         import torch
@@ -154,8 +206,9 @@ def find_libraries(threads: int) -> dict[str, Callable[[Data], Call]]:
     return found
 
 
-def check(name: str, case: Case, results: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Raises an error if a library's results differ."""
+def check(name: str, case: Case, results: Sequence[Any], expected: Sequence[Any],
+          names: Sequence[str] = GRADIENTS) -> None:
+    """Raises an error if a library's results, which have these names, differ."""
     import numpy as np
 
     def widen(value: Any) -> Any:
@@ -171,7 +224,7 @@ def check(name: str, case: Case, results: Sequence[Any], expected: Sequence[Any]
         error = float(np.abs(left - right).max(initial=0))
         if not error <= limit:
             raise RuntimeError(f"{case.label()}: expected {name} and bngrad to differ by at most {limit:.3g} in "
-                               f"{_explain._OUTPUTS[index]}, got {error:.3g}")
+                               f"{names[index]}, got {error:.3g}")
 
 
 # The measurement ------------------------------------------------------------
@@ -217,13 +270,14 @@ def sample(call: Call, calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def measure(case: Case, libraries: dict[str, Callable[[Data], Call]], traffic: Any, traffic_bytes: int,
+def measure(case: Case, part: str, libraries: dict[str, Maker], traffic: Any, traffic_bytes: int,
             rounds: int) -> Result:
     data = Data(case)
-    calls = {name: make(data) for name, make in libraries.items()}
+    _, names, ops = PARTS[part]
+    calls = {name: make(data, part) for name, make in libraries.items()}
     expected = [array.copy() for array in calls["bngrad"]()]
     for name, call in calls.items():
-        check(name, case, call(), expected)
+        check(name, case, call(), expected, names)
     counts = {name: max(1, min(1000, int(SECONDS / max(sample(call, 1), 1e-9)))) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     passes = []
@@ -232,10 +286,12 @@ def measure(case: Case, libraries: dict[str, Callable[[Data], Call]], traffic: A
             times[name].append(sample(call, counts[name]))
         passes.append(traffic.measure())
     bandwidth = 3 * traffic_bytes / _explain.median(passes)
-    problem = _explain.make_problem(case.shape, case.dtype, order=case.order,
-                                    parameter_dtype="float64" if case.dtype == "float64" else "float32")
-    lines = dict(line.split("=", 1) for line in problem.describe().splitlines())
-    moved = _explain.Traffic(lines, data.input.size, data.input.itemsize, (), _explain.cache_bytes()).moved
+    moved = 0
+    for op, wanted in ops.items():
+        problem = _explain.make_problem(case.shape, case.dtype, op=op, order=case.order, wanted=wanted,
+                                        parameter_dtype="float64" if case.dtype == "float64" else "float32")
+        lines = dict(line.split("=", 1) for line in problem.describe().splitlines())
+        moved += _explain.Traffic(lines, data.input.size, data.input.itemsize, (), _explain.cache_bytes()).moved
     return Result(case, {name: _explain.median(some) for name, some in times.items()}, moved / bandwidth, bandwidth)
 
 
@@ -266,10 +322,10 @@ def describe_cpu() -> str:
     return "unknown CPU"
 
 
-def draw(results: Sequence[Result], libraries: Sequence[str], subtitle: str) -> str:
+def draw(results: Sequence[Result], part: str, libraries: Sequence[str], subtitle: str) -> str:
     groups = [_plot.Group(result.case.label(), [result.times[name] * 1e3 for name in libraries],
                           result.expected * 1e3) for result in results]
-    return _plot.draw("Gradient of batch normalization", subtitle, "time of a call, ms (logarithmic)", libraries,
+    return _plot.draw(PARTS[part][0], subtitle, "time of a call, ms (logarithmic)", libraries,
                       groups, "time that memory allows")
 
 
@@ -305,6 +361,7 @@ def parse_count(text: str, most: int) -> int:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bngrad.bench",
                                      description="bngrad beside PyTorch and JAX on this machine.", allow_abbrev=False)
+    parser.add_argument("--part", choices=PARTS, default="backward", help="the gradient, the forward pass, or both")
     parser.add_argument("--shapes", type=parse_shapes, default=parse_shapes(DEFAULT_SHAPES),
                         help="such as 32x64x56x56,32x64x56x56:last; dim 1 has the channels, which ':last' makes "
                              "innermost in memory")
@@ -343,14 +400,14 @@ def run(arguments: argparse.Namespace) -> None:
     progress, results = Progress(len(cases)), []
     for case in cases:
         progress.step(case.label())
-        results.append(measure(case, libraries, traffic, traffic_bytes, arguments.rounds))
+        results.append(measure(case, arguments.part, libraries, traffic, traffic_bytes, arguments.rounds))
     progress.end()
     bandwidth = _explain.median([result.bandwidth for result in results])
     count = f"{arguments.threads} thread" + ("s" if arguments.threads > 1 else "")
     subtitle = (f"{describe_cpu()}, {count}, memory {bandwidth / 1e9:.3g} GB/s, medians of {arguments.rounds} "
                 f"round{'s' if arguments.rounds > 1 else ''}")
     file = arguments.output / "bngrad-bench.svg"
-    file.write_text(draw(results, names, subtitle), encoding="utf-8")
+    file.write_text(draw(results, arguments.part, names, subtitle), encoding="utf-8")
     print(subtitle)
     missing = [name for name in LIBRARIES if name not in libraries]
     if missing:

@@ -114,7 +114,7 @@ inline constexpr const char *kTrainingDoc =
 mean and variance are those of each channel of input, the variance is biased,
 inv_std is 1 / sqrt(variance + epsilon), and output is
 (input - mean) * (scale * inv_std) + offset. Without elements mean and variance
-are 0. The kernels are compiled, by bngrad-compiler.
+are 0.
 
 Args:
     input: an array as that of batch_norm_backward.
@@ -132,7 +132,7 @@ Returns:
     those not wanted.
 
 Raises:
-    bngrad.Error: an argument is wrong, or there is no compiler.)doc";
+    bngrad.Error: an argument is wrong.)doc";
 
 inline const nanobind::sig kInferenceSignature(
     "def batch_norm_inference(input, mean, *, scale=None, offset=None, "
@@ -142,7 +142,7 @@ inline constexpr const char *kInferenceDoc =
     R"doc(Batch normalization with given statistics.
 
 output is (input - mean) * (scale * r) + offset, with
-r = 1 / sqrt(variance + epsilon). The kernels are compiled, by bngrad-compiler.
+r = 1 / sqrt(variance + epsilon).
 
 Args:
     input, mean, variance, inv_std, epsilon, feature_dims: as those of
@@ -155,7 +155,7 @@ Returns:
     output, which has the shape, type and layout of input.
 
 Raises:
-    bngrad.Error: an argument is wrong, or there is no compiler.)doc";
+    bngrad.Error: an argument is wrong.)doc";
 
 inline constexpr const char *kGetNumThreadsDoc =
     R"doc(The number of threads of a call.

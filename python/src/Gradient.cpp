@@ -110,10 +110,13 @@ static Dtype findDataType(const Call &call) {
     return call.has[operand] && call.arrays[operand].dtype == dtype;
   };
   for (int i = 0; i < kNumOperands; ++i)
-    if (is(i, Dtype::F64) && (i == GradInput || !call.isOutput(i)))
+    if (is(i, Dtype::F64) && (isData(i) || !call.isOutput(i)))
       return Dtype::F64;
   Dtype dtype = call.arrays[Input].dtype;
-  return !call.has[GradInput] || is(GradInput, dtype) ? dtype : Dtype::F32;
+  for (int i = 0; i < kNumOperands; ++i)
+    if (call.has[i] && isData(i) && call.isOutput(i) && !is(i, dtype))
+      return Dtype::F32;
+  return dtype;
 }
 
 /// `array` in row-major order without gaps.

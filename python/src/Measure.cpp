@@ -1,4 +1,4 @@
-//===- Measure.cpp - times of gradients and of memory ---------------------===//
+//===- Measure.cpp - times of ops and of memory ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -39,15 +39,15 @@ struct Free {
 };
 using Memory = std::unique_ptr<char, Free>;
 
-/// A gradient with its own data.
+/// An op with its own data.
 class Problem {
 public:
-  /// Types are Dtype; `order` has the dims in the order of memory, and `wanted`
-  /// the numbers of outputs.
-  Problem(const std::vector<int64_t> &shape, const std::vector<int> &order,
-          int dtype, int parameterDtype, nb::handle featureDims,
-          const std::string &statistics, bool hasMask, bool hasScale,
-          const std::vector<int> &wanted);
+  /// Types are Dtype; `order` has the dims in the order of memory, and `names`
+  /// those of the optional operands and of the results that are wanted.
+  Problem(const std::string &op, const std::vector<int64_t> &shape,
+          const std::vector<int> &order, int dtype, int parameterDtype,
+          nb::handle featureDims, const std::string &statistics,
+          const std::vector<std::string> &names);
   Problem(const Problem &) = delete;
   Problem &operator=(const Problem &) = delete;
 
@@ -101,14 +101,22 @@ static double getSeconds(std::chrono::steady_clock::time_point start) {
 }
 
 //===----------------------------------------------------------------------===//
-// Gradients
+// Ops
 //===----------------------------------------------------------------------===//
 
-Problem::Problem(const std::vector<int64_t> &shape,
+/// The op of a name in Roles.def, which must exist.
+static OpKind findOp(const std::string &name) {
+  const mlir::bngrad::OpInfo *found = std::find_if(
+      std::begin(mlir::bngrad::kOps), std::end(mlir::bngrad::kOps),
+      [&](const mlir::bngrad::OpInfo &info) { return info.name == name; });
+  return static_cast<OpKind>(found - mlir::bngrad::kOps);
+}
+
+Problem::Problem(const std::string &op, const std::vector<int64_t> &shape,
                  const std::vector<int> &order, int dtype, int parameterDtype,
                  nb::handle featureDims, const std::string &statistics,
-                 bool hasMask, bool hasScale, const std::vector<int> &wanted)
-    : call(OpKind::Backward) {
+                 const std::vector<std::string> &names)
+    : call(findOp(op)) {
   auto type = static_cast<Dtype>(dtype);
   auto parameterType = static_cast<Dtype>(parameterDtype);
   call.options.epsilon = 1e-5;
@@ -123,19 +131,18 @@ Problem::Problem(const std::vector<int64_t> &shape,
   std::vector<int> vectorOrder(vector.size());
   for (size_t i = 0; i < vector.size(); ++i)
     vectorOrder[i] = static_cast<int>(i);
-  for (int operand : {GradOutput, Input})
-    addArray(operand, type, shape, order);
-  for (int operand : {Mean, Statistic})
-    addArray(operand, parameterType, vector, vectorOrder);
-  if (hasScale)
-    addArray(Scale, parameterType, vector, vectorOrder);
-  if (hasMask)
-    addArray(Mask, Dtype::Bool, shape, order);
-  for (int operand : wanted) {
-    if (operand == GradInput)
-      addArray(operand, type, shape, order);
+  for (int i = 0; i < kNumOperands; ++i) {
+    bool isNamed =
+        std::find(names.begin(), names.end(), getInfo(i).name) != names.end();
+    if (getUse(call.op, i) != OperandUse::Required && !isNamed)
+      continue;
+    // Training computes statistics in the type of arithmetic by default.
+    bool isStatistic = call.op == OpKind::Training && isResult(call.op, i);
+    if (isData(i))
+      addArray(i, i == Mask ? Dtype::Bool : type, shape, order);
     else
-      addArray(operand, parameterType, vector, vectorOrder);
+      addArray(i, isStatistic ? getSumType(type, parameterType) : parameterType,
+               vector, vectorOrder);
   }
 }
 
@@ -232,11 +239,11 @@ double Traffic::measure() {
 
 void python::addMeasurements(nb::module_ &module) {
   nb::class_<Problem>(module, "_Problem")
-      .def(nb::init<const std::vector<int64_t> &, const std::vector<int> &, int,
-                    int, nb::handle, const std::string &, bool, bool,
-                    const std::vector<int> &>(),
-           "shape"_a, "order"_a, "dtype"_a, "parameter_dtype"_a,
-           "feature_dims"_a, "statistics"_a, "mask"_a, "scale"_a, "wanted"_a)
+      .def(nb::init<const std::string &, const std::vector<int64_t> &,
+                    const std::vector<int> &, int, int, nb::handle,
+                    const std::string &, const std::vector<std::string> &>(),
+           "op"_a, "shape"_a, "order"_a, "dtype"_a, "parameter_dtype"_a,
+           "feature_dims"_a, "statistics"_a, "names"_a)
       .def("describe", &Problem::describe)
       .def("reason", &Problem::getReason)
       .def("copied", &Problem::getCopied)

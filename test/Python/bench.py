@@ -33,9 +33,10 @@ def has_module(name):
     return True
 
 
-def test_all_libraries(tmp_path):
+@pytest.mark.parametrize("part", bench.PARTS)
+def test_all_libraries(tmp_path, part):
     dtypes = "f32,float64" + (",bf16" if has_module("ml_dtypes") else "")
-    done = run("--shapes=2x3x4x5,2x3x4x5:last,8x16,2x3x2x4x2:last", "--dtype=" + dtypes, "--rounds=2", "--threads=2",
+    done = run("--part=" + part, "--shapes=2x3x4x5,2x3x4x5:last,8x16,2x3x2x4x2:last", "--dtype=" + dtypes, "--rounds=2", "--threads=2",
                f"--output={tmp_path}/new")
     lines = done.stdout.splitlines()
     libraries = ["bngrad", *(name for name in ("torch", "jax") if has_module(name))]
@@ -60,6 +61,7 @@ def test_all_libraries(tmp_path):
     # The ground, the legend and a bar for each time.
     assert len(boxes) == 1 + len(libraries) * (1 + len(rows))
     texts = [text.text for text in root.findall(f"{SVG}text")]
+    assert bench.PARTS[part][0] in texts
     assert "time of a call, ms (logarithmic)" in texts and "time that memory allows" in texts
     assert "2x3x4x5 channels last float32" in texts and "8x16 float64" in texts
     assert set(libraries) <= set(texts)
@@ -95,19 +97,23 @@ def test_folder_that_cannot_be_made(tmp_path):
     assert re.fullmatch(r"bngrad: error: .*file.*\n", done.stderr)
 
 
-def test_wrong_results_are_an_error():
+@pytest.mark.parametrize("part", bench.PARTS)
+def test_wrong_results_are_an_error(part):
     case = bench.Case((2, 3, 4), False, "float32")
     data = bench.Data(case)
-    expected = [array.copy() for array in bench.make_bngrad(data)()]
-    bench.check("other", case, expected, expected)
-    for index in range(3):
+    expected = [array.copy() for array in bench.make_bngrad(data, part)()]
+    names = bench.PARTS[part][1]
+    assert len(names) == len(expected)
+    bench.check("other", case, expected, expected, names)
+    for index, name in enumerate(names):
         results = [array.copy() for array in expected]
         results[index].flat[1] += 0.1 * np.abs(results[index]).max()
-        with pytest.raises(RuntimeError, match="2x3x4 channels first float32: expected other and bngrad to differ"):
-            bench.check("other", case, results, expected)
+        with pytest.raises(RuntimeError, match="2x3x4 channels first float32: expected other and bngrad to differ by at "
+                                               f"most .* in {name}, got"):
+            bench.check("other", case, results, expected, names)
         results[index].flat[1] = np.nan
         with pytest.raises(RuntimeError):
-            bench.check("other", case, results, expected)
+            bench.check("other", case, results, expected, names)
 
 
 def test_data_are_in_the_order_of_memory():

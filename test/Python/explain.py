@@ -79,6 +79,21 @@ def test_traffic_of_a_call():
     assert explain((4, 3, 5), statistics="global", wanted=["grad_input"]).passes == {"grad_output": 1, "grad_input": 1}
 
 
+@pytest.mark.parametrize("op, wanted, passes", [
+    ("batch_norm_training", None, {"input": 2, "output": 1}),
+    ("batch_norm_training", ("mean", "inv_std"), {"input": 1}),
+    ("batch_norm_inference", None, {"input": 1, "output": 1}),
+])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_forward(op, wanted, passes, dtype):
+    explanation = explain((16, 32, 20, 20), dtype, op=op, wanted=wanted, parameter_dtype="float32")
+    assert (explanation.kernel, explanation.reason, explanation.schedule) == ("ready", "", "channels")
+    assert explanation.passes == passes and set(explanation.bytes.values()) == {204800 * (4 if dtype == "float32" else 2)}
+    assert explanation.title == f"{dtype} 16x32x20x20, feature dims 1, {op.removeprefix('batch_norm_')}"
+    apart = explain((4, 3, 5, 2), op=op, wanted=wanted, feature_dims=(0, 2))
+    assert "its feature dims are apart in memory" in apart.reason and set(apart.copied) == set(passes)
+
+
 def test_times():
     explanation = explain((16, 32, 28, 28))
     assert explanation.measured > 0 and explanation.bandwidth > 0
@@ -181,11 +196,19 @@ def test_kinds_of_sequences():
     (((2, 3),), {"order": (0, 0)}, ValueError, "order: expected each of the dims 0 to 1 once, got [0, 0]"),
     (((2, 3),), {"parameter_dtype": "i8"}, TypeError, "parameter_dtype: expected float16, bfloat16, float32 or "
                                                       "float64, got i8"),
-    (((2, 3),), {"wanted": ()}, ValueError, "wanted: expected at least one gradient, got none"),
-    (((2, 3),), {"wanted": 3}, TypeError, "wanted: expected names of gradients, got int"),
-    (((2, 3),), {"wanted": "grad_input"}, TypeError, "wanted: expected names of gradients, got str"),
+    (((2, 3),), {"wanted": ()}, ValueError, "wanted: expected at least one result, got none"),
+    (((2, 3),), {"wanted": 3}, TypeError, "wanted: expected names of results, got int"),
+    (((2, 3),), {"wanted": "grad_input"}, TypeError, "wanted: expected names of results, got str"),
     (((2, 3),), {"wanted": ("grad",)}, ValueError,
      "wanted: expected 'grad_input', 'grad_scale' or 'grad_offset', got 'grad'"),
+    (((2, 3),), {"op": "batch_norm"}, ValueError,
+     "op: expected 'batch_norm_backward', 'batch_norm_training' or 'batch_norm_inference', got 'batch_norm'"),
+    (((2, 3),), {"op": "batch_norm_inference", "wanted": ("mean",)}, ValueError,
+     "wanted: expected 'output', got 'mean'"),
+    (((2, 3),), {"op": "batch_norm_training", "mask": True}, ValueError,
+     "mask: expected False for batch_norm_training, got True"),
+    (((2, 3),), {"op": "batch_norm_inference", "statistics": "global"}, ValueError,
+     "statistics: expected 'batch' for batch_norm_inference, got 'global'"),
     (((2, 3),), {"rounds": 0}, ValueError, "rounds: expected at least 1, got 0"),
 ])
 def test_errors(arguments, options, kind, text):

@@ -1,12 +1,10 @@
 """The forward pass: random configurations within the bounds of docs/numerics.md, and errors.
 
-REQUIRES: python-compiler
-RUN: env -u BNGRAD_COMPILER %python -m pytest -q %s
-"""
+Without a compiler, operands that no ready kernel takes are copied.
 
-import os
-import subprocess
-import sys
+RUN: %python -m pytest -q %s
+RUN: %if python-compiler %{ env -u BNGRAD_COMPILER %python -m pytest -q %s %}
+"""
 
 import bngrad
 import numpy as np
@@ -154,12 +152,3 @@ def test_errors(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == text
-
-
-def test_no_compiler():
-    program = "import bngrad, numpy\ntry: bngrad.batch_norm_training(numpy.ones((2, 3), 'f4'))\n" \
-              "except bngrad.CompilerNotFoundError as error: print(error)"
-    done = subprocess.run([sys.executable, "-c", program], env=os.environ | {"BNGRAD_COMPILER": ""},
-                          capture_output=True, text=True, check=True)
-    assert done.stdout == ("expected a ready kernel or libBNGradCompiler.so: kernels of the forward pass are "
-                           "compiled, and BNGRAD_COMPILER is empty\n")

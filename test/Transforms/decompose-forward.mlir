@@ -114,16 +114,30 @@ func.func @training_variance_only(%x: tensor<4x3xf32>, %p: tensor<3xf32>) -> ten
 
 // Without elements, no sums; inv_std is 1/sqrt(epsilon).
 // CHECK-LABEL: func @training_of_nothing
-// CHECK-NOT:     linalg.generic
+// CHECK-NOT:     "reduction"
 // CHECK:         %[[ZERO:.+]] = arith.constant 0.000000e+00
 // CHECK:         %[[MEAN:.+]] = linalg.fill ins(%[[ZERO]]
-// CHECK:         %[[TWO:.+]] = arith.constant 2.000000e+00
-// CHECK:         %[[INV_STD:.+]] = linalg.fill ins(%[[TWO]]
+// CHECK:         %[[INV_STD:.+]] = linalg.generic {{.*}}iterator_types = ["parallel"]
+// CHECK:           %[[VARIANCE:.+]] = arith.constant 0.000000e+00
+// CHECK:           %[[EPSILON:.+]] = arith.constant 2.500000e-01
+// CHECK:           arith.addf %[[VARIANCE]], %[[EPSILON]]
 // CHECK:         %[[Y:.+]] = tensor.empty() : tensor<0x3xf32>
 // CHECK:         return %[[Y]], %[[MEAN]], %[[INV_STD]]
 func.func @training_of_nothing(%x: tensor<0x3xf32>) -> (tensor<0x3xf32>, tensor<3xf32>, tensor<3xf32>) {
   %0:4 = bngrad.batch_norm_training input(%x : tensor<0x3xf32>) {epsilon = 0.25 : f64} : tensor<0x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
   return %0#0, %0#1, %0#3 : tensor<0x3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+// An argument replaces epsilon.
+// CHECK-LABEL: func @training_with_epsilon_as_argument
+// CHECK-SAME:    (%{{.+}}: tensor<4x3xf32>, %[[EPSILON:[^:]+]]: f64)
+// CHECK-NOT:     5.000000e-01
+// CHECK:         %[[ROUNDED:.+]] = arith.truncf %[[EPSILON]] : f64 to f32
+// CHECK-NEXT:    %[[SUM:.+]] = arith.addf %{{.+}}, %[[ROUNDED]]
+// CHECK:         math.sqrt %[[SUM]]
+func.func @training_with_epsilon_as_argument(%x: tensor<4x3xf32>, %epsilon: f64 {bngrad.epsilon}) -> tensor<4x3xf32> {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<4x3xf32>) {epsilon = 0.5 : f64} : tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return %0#0 : tensor<4x3xf32>
 }
 
 // input - mean is computed first, and the offset is read as it is.

@@ -320,7 +320,7 @@ bngradStatus_t bngradBatchNormBackwardElemt(
 /*
  * The forward pass: with the statistics of the batch, which are results
  * (training), or with given ones (inference). Its functions follow the rules of
- * those of the gradient. Its kernels are compiled.
+ * those of the gradient.
  */
 typedef struct {
   size_t struct_size; /* sizeof(bngradBatchNormTrainingOptions_t) */

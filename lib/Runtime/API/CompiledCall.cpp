@@ -12,7 +12,6 @@
 #include "Error.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -20,18 +19,10 @@
 
 using namespace bngrad;
 
-/// Whether epsilon is a parameter of the kernel, after the variance. The kernel
-/// then adds it to the variance before the op, in the type of arithmetic. The
-/// op requires one type for all per-channel inputs, so the others are widened
-/// as well.
+/// Whether epsilon is a parameter of the kernel, after the tensors.
 static bool isEpsilonParameter(const Problem &problem) {
-  return problem.has[Statistic] && !problem.isInvStd;
-}
-
-/// Whether the kernel updates running statistics. The factors of the old value
-/// and of the statistics of the batch are its last parameters.
-static bool hasUpdate(const Problem &problem) {
-  return problem.has[RunningMean] || problem.has[RunningVariance];
+  return problem.op == OpKind::Training ||
+         (problem.has[Statistic] && !problem.isInvStd);
 }
 
 static Operand toOperand(int i) { return static_cast<Operand>(i); }
@@ -153,8 +144,8 @@ class ModuleWriter {
 public:
   /// `rank` and `isRowMajor` of data and of parameters.
   ModuleWriter(const Problem &problem, const int (&rank)[2],
-               const bool (&isRowMajor)[2], bool takesEpsilon)
-      : problem(problem), takesEpsilon(takesEpsilon), rank{rank[0], rank[1]},
+               const bool (&isRowMajor)[2])
+      : problem(problem), rank{rank[0], rank[1]},
         isRowMajor{isRowMajor[0], isRowMajor[1]} {}
 
   std::string write(const bool *isFeature, int count) const;
@@ -162,12 +153,6 @@ public:
 private:
   static std::string getValue(Operand operand) {
     return std::string("%") + getName(operand);
-  }
-  /// Whether an operand is widened to the type of arithmetic before the op.
-  bool isWidened(Operand operand) const {
-    return takesEpsilon && isInput(problem.op, operand) &&
-           getInfo(operand).shape == RoleShape::Channel &&
-           problem.tensors[operand].dtype != problem.accumulator;
   }
   /// Whether a statistic of the batch enters a running one, before it is
   /// rounded.
@@ -183,7 +168,7 @@ private:
   /// The ops that compute and store the new value of a running statistic.
   std::string getUpdate(Operand running, Operand batch,
                         const char *factor) const;
-  /// The type of a tensor as an operand of the op.
+  /// The type of a tensor as an operand or result of the op.
   std::string getWideType(Operand operand) const;
   std::string getAttributes(OpKind op, const bool *isFeature, int count) const;
   /// The op with these operands, and its results.
@@ -191,7 +176,6 @@ private:
                     const std::string &attributes) const;
 
   const Problem &problem;
-  bool takesEpsilon;
   int rank[2];
   bool isRowMajor[2];
 };
@@ -230,9 +214,8 @@ std::string ModuleWriter::getVectorType(bngradDtype_t dtype) const {
 }
 
 std::string ModuleWriter::getWideType(Operand operand) const {
-  return isWidened(operand) || isForUpdate(operand)
-             ? getVectorType(problem.accumulator)
-             : getType(operand, true);
+  return isForUpdate(operand) ? getVectorType(problem.accumulator)
+                              : getType(operand, true);
 }
 
 /// The results of an op of the dialect, in its order.
@@ -276,11 +259,6 @@ std::string ModuleWriter::getAttributes(OpKind op, const bool *isFeature,
   if (op == OpKind::Backward)
     append(text, {", statistics = #bngrad.statistics<",
                   problem.isBatch ? "batch" : "global", ">"});
-  if (op == OpKind::Training) {
-    char epsilon[40];
-    std::snprintf(epsilon, sizeof(epsilon), "%.17e", problem.epsilon);
-    append(text, {", epsilon = ", epsilon, " : f64"});
-  }
   text += "}";
   return text;
 }
@@ -402,7 +380,7 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     if (!problem.has[operand])
       continue;
     std::string value = getValue(operand), type = getType(operand, false);
-    std::string tensor = getType(operand, true), wide = getWideType(operand);
+    std::string tensor = getType(operand, true);
     append(text, {separator, value, ": ", type});
     separator = ", ";
     if (getUse(problem.op, operand) == OperandUse::Updated) {
@@ -417,26 +395,10 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     }
     append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
                   " restrict : ", type, " to ", tensor, "\n"});
-    std::string given = value + "_t";
-    if (isWidened(operand)) {
-      append(body, {"  ", value, "_w = arith.extf ", given, " : ", tensor,
-                    " to ", wide, "\n"});
-      given = value + "_w";
-    }
-    if (operand == Statistic && takesEpsilon) {
-      std::string element = getName(problem.accumulator);
-      append(text, {", %epsilon: ", element});
-      append(body,
-             {"  %sum = linalg.map ins(", given, " : ", wide, ") outs(", given,
-              " : ", wide, ") (%in: ", element, ", %out: ", element,
-              ") {\n    %in_sum = arith.addf %in, %epsilon : ", element,
-              "\n    linalg.yield %in_sum : ", element, "\n  }\n"});
-      given = "%sum";
-    }
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
-    append(clauses[operand], {" ", name, "(", given, " : ", wide, ")"});
+    append(clauses[operand], {" ", name, "(", value, "_t : ", tensor, ")"});
   }
   auto writeOp = [&](OpKind op) {
     std::string operands;
@@ -448,7 +410,9 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
   writeOp(problem.op);
   if (returnsSums(problem))
     writeOp(OpKind::BackwardReduce);
-  if (hasUpdate(problem))
+  if (isEpsilonParameter(problem))
+    text += ", %epsilon: f64 {bngrad.epsilon}";
+  if (problem.hasUpdate())
     text += ", %keep: f64, %mean_factor: f64, %variance_factor: f64";
   append(text, {") {\n", body, end, "  return\n}\n"});
   return text;
@@ -479,15 +443,12 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
     describe(toOperand(k), dims);
   }
   takesEpsilon = isEpsilonParameter(problem);
-  if (problem.accumulator == BNGRAD_DTYPE_F64)
-    epsilon.f64 = problem.epsilon;
-  else
-    epsilon.f32 = static_cast<float>(problem.epsilon);
-  takesUpdate = hasUpdate(problem);
-  setUpdate(problem);
+  epsilon = problem.epsilon;
+  takesUpdate = problem.hasUpdate();
+  factors = problem.getUpdateFactors();
   rank[1] = static_cast<int>(
       std::count(dims.isFeature, dims.isFeature + dims.count, true));
-  ModuleWriter writer(problem, rank, isRowMajor, takesEpsilon);
+  ModuleWriter writer(problem, rank, isRowMajor);
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
   // Sums that are returned along with gradients are computed only once.
@@ -502,16 +463,6 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-void CompiledCall::setUpdate(const Problem &problem) {
-  auto count = static_cast<double>(problem.countPerChannel());
-  double momentum = count == 0 ? 0 : problem.momentum;
-  update[0] = 1 - momentum;
-  update[1] = momentum;
-  update[2] = momentum;
-  if (problem.isUnbiased && count > 0)
-    update[2] *= count / (count - 1);
-}
-
 void CompiledCall::setParameters(const CallData &call,
                                  Parameters &parameters) const {
   void **next = parameters.pointers;
@@ -523,13 +474,18 @@ void CompiledCall::setParameters(const CallData &call,
     memref = memrefs[operand];
     memref.allocated = memref.aligned = call.data[operand];
     *next++ = &memref;
-    // The kernel only reads it.
-    if (operand == Statistic && takesEpsilon)
-      *next++ = const_cast<decltype(epsilon) *>(&epsilon);
   }
-  for (const double &factor : update)
-    if (takesUpdate)
-      *next++ = const_cast<double *>(&factor);
+  // The kernel only reads them.
+  auto add = [&](const double &value) {
+    *next++ = const_cast<double *>(&value);
+  };
+  if (takesEpsilon)
+    add(epsilon);
+  if (!takesUpdate)
+    return;
+  add(factors.kept);
+  add(factors.mean);
+  add(factors.variance);
 }
 
 bngradStatus_t CompiledCall::run(const CallData &call) const {

@@ -57,7 +57,6 @@ private:
   static void findDims(const Problem &problem, Dims &dims);
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
-  void setUpdate(const Problem &problem);
   void setParameters(const CallData &call, Parameters &parameters) const;
 
   std::shared_ptr<const bngradKernel_t> kernel;
@@ -67,16 +66,10 @@ private:
   int device = 0;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
-  /// Whether epsilon is a parameter of the kernel, in the type of arithmetic.
-  bool takesEpsilon = false;
-  union {
-    float f32;
-    double f64 = 0;
-  } epsilon;
-  /// The factors of running statistics, of the mean of the batch and of its
-  /// variance, if they are parameters.
-  bool takesUpdate = false;
-  double update[3];
+  /// The scalar parameters of the kernel, which has those that it takes.
+  bool takesEpsilon = false, takesUpdate = false;
+  double epsilon = 0;
+  Problem::UpdateFactors factors;
 };
 
 } // namespace bngrad

@@ -10,8 +10,6 @@
 
 #include "Error.h"
 
-#include "BNGrad/Runtime/ElementType.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -20,22 +18,6 @@
 #include <new>
 
 using namespace bngrad;
-
-static ElementType toElementType(bngradDtype_t dtype) {
-  switch (dtype) {
-  case BNGRAD_DTYPE_F16:
-    return ElementType::F16;
-  case BNGRAD_DTYPE_BF16:
-    return ElementType::BF16;
-  case BNGRAD_DTYPE_F32:
-    return ElementType::F32;
-  case BNGRAD_DTYPE_F64:
-    return ElementType::F64;
-  case BNGRAD_DTYPE_BOOL:
-    break;
-  }
-  return ElementType::I1;
-}
 
 bool DistributedPlan::isLocal(const Problem &problem) {
   bool hasParameters = problem.has[GradScale] || problem.has[GradOffset];

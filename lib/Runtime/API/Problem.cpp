@@ -28,6 +28,16 @@ int64_t Problem::countPerChannel() const {
   return count;
 }
 
+Problem::UpdateFactors Problem::getUpdateFactors() const {
+  auto count = static_cast<double>(countPerChannel());
+  // Without elements, the old values are kept.
+  double added = count == 0 ? 0 : momentum;
+  UpdateFactors factors = {1 - added, added, added};
+  if (isUnbiased && count > 0)
+    factors.variance *= count / (count - 1);
+  return factors;
+}
+
 /// Checks feature dims, for an input of `rank`.
 static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
   if (rank == 0)

@@ -43,6 +43,13 @@ struct Problem {
   bool isFeatureDim(int dim) const;
   /// M.
   int64_t countPerChannel() const;
+  /// The factors of the old running statistics, and of the mean and the
+  /// variance of the batch that enter them.
+  struct UpdateFactors {
+    double kept, mean, variance;
+  };
+  UpdateFactors getUpdateFactors() const;
+  bool hasUpdate() const { return has[RunningMean] || has[RunningVariance]; }
   bool isOutput(int operand) const { return bngrad::isOutput(op, operand); }
 
   /// The problem of computing `part` within this one, for those of `results`

@@ -1,4 +1,4 @@
-//===- ReadyPlan.cpp - gradients by the ready kernels ---------------------===//
+//===- ReadyPlan.cpp - ops by the ready kernels ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -36,7 +36,6 @@ static MemRef makeVector(void *data, int64_t size, int64_t stride) {
 }
 
 const ReadyPlan::Kernel &ReadyPlan::getKernel(bngradKernelKind_t kind) {
-  enum { batch = true, global = false };
   enum Bit : unsigned {
     None = 0,
 #define BNGRAD_ROLE(role, ...) role = 1U << ::bngrad::role,
@@ -44,15 +43,19 @@ const ReadyPlan::Kernel &ReadyPlan::getKernel(bngradKernelKind_t kind) {
   };
   static constexpr Kernel kKernels[] = {
 #define KERNEL(kind, name, op, statistics, results, parameters, ...)           \
-  {OpKind::op, statistics, results, parameters},
+  {OpKind::op, results, parameters},
       BNGRAD_READY_KERNELS(KERNEL, unused)
 #undef KERNEL
   };
   return kKernels[kind];
 }
 
-/// The kernel that computes all gradients.
+/// The kernel that computes all results.
 bngradKernelKind_t ReadyPlan::choose() const {
+  if (op == OpKind::Training)
+    return has[Output] ? BNGRAD_KERNEL_TRAINING : BNGRAD_KERNEL_STATISTICS;
+  if (op == OpKind::Inference)
+    return BNGRAD_KERNEL_INFERENCE;
   if (op == OpKind::BackwardReduce)
     return BNGRAD_KERNEL_SCALE_OFFSET;
   if (op == OpKind::BackwardElemt)
@@ -82,8 +85,6 @@ bool ReadyPlan::isDirect(const Problem &problem, Operand operand) const {
 
 const char *ReadyPlan::create(const Problem &problem,
                               const bngradKernels_t *available) {
-  if (isForward(problem.op))
-    return "kernels of the forward pass are compiled";
   if (!available)
     return "this CPU is older than the ready kernels";
   kernels = available;
@@ -93,6 +94,8 @@ const char *ReadyPlan::create(const Problem &problem,
     return "its parameters are of f64, its data are not";
   if (problem.has[GradInput] && problem.tensors[GradInput].dtype != type)
     return "grad_input is of another type than input";
+  if (problem.has[Output] && problem.tensors[Output].dtype != type)
+    return "output is of another type than input";
   if (const char *reason = findLayout(problem, layout))
     return reason;
   op = problem.op;
@@ -100,12 +103,13 @@ const char *ReadyPlan::create(const Problem &problem,
   epsilonF32 = static_cast<float>(epsilon);
   isBatch = problem.isBatch;
   isInvStd = problem.isInvStd;
+  factors = problem.getUpdateFactors();
   std::copy_n(problem.has, kNumOperands, has);
   OpKind kernelOp = getKernel(choose()).op;
   for (int i = 0; i < kNumOperands; ++i) {
     types[i] = problem.tensors[i].dtype;
     hasVector[i] = getInfo(i).shape == RoleShape::Channel &&
-                   getUse(kernelOp, i) != OperandUse::None;
+                   (isInput(kernelOp, i) || isResult(kernelOp, i));
     direct[i] = isDirect(problem, static_cast<Operand>(i));
   }
   addTables();
@@ -154,11 +158,12 @@ char *ReadyPlan::getTable(const CallData &call, int table) const {
   return call.workspace + offsets[table];
 }
 
-void ReadyPlan::fillOnes(char *table) const {
+void ReadyPlan::fill(char *table, double value) const {
   if (isF64)
-    std::fill_n(reinterpret_cast<double *>(table), layout.channels, 1.0);
+    std::fill_n(reinterpret_cast<double *>(table), layout.channels, value);
   else
-    std::fill_n(reinterpret_cast<float *>(table), layout.channels, 1.0f);
+    std::fill_n(reinterpret_cast<float *>(table), layout.channels,
+                static_cast<float>(value));
 }
 
 void ReadyPlan::convert(bngradPackedFunction_t function, void *from,
@@ -176,7 +181,7 @@ void ReadyPlan::prepare(const CallData &call, unsigned parameters) const {
     if (!hasVector[i] || direct[i] || !(parameters >> i & 1))
       continue;
     if (!has[i]) {
-      fillOnes(getTable(call, i)); // an absent scale
+      fill(getTable(call, i), i == Offset ? 0 : 1); // absent
       continue;
     }
     const auto &functions = i == Statistic && !isInvStd
@@ -189,10 +194,29 @@ void ReadyPlan::prepare(const CallData &call, unsigned parameters) const {
 
 /// Converts results from tables to the caller's tensors.
 void ReadyPlan::finish(const CallData &call) const {
-  for (int i = 0; i < kNumOutputs; ++i)
-    if (hasVector[i] && has[i] && !direct[i])
+  for (int i = 0; i < kNumOperands; ++i)
+    if (isResult(op, i) && hasVector[i] && has[i] && !direct[i])
       convert(kernels->narrow[isF64][types[i]], getTable(call, i), 1,
               call.data[i], layout.strides[i]);
+}
+
+/// Updates running statistics in f64, from statistics that are not rounded.
+void ReadyPlan::update(const CallData &call) const {
+  const ElementType wide = isF64 ? ElementType::F64 : ElementType::F32;
+  const CallData vectors = getVectors(call);
+  auto updateFrom = [&](Operand running, Operand batch, double factor) {
+    if (!has[running])
+      return;
+    const ElementType own = toElementType(types[running]);
+    for (int64_t i = 0; i < layout.channels; ++i) {
+      int64_t place = i * layout.strides[running];
+      double kept = factors.kept * loadAsDouble(own, call.data[running], place);
+      double added = factor * loadAsDouble(wide, vectors.data[batch], i);
+      storeRounded(own, call.data[running], place, kept + added);
+    }
+  };
+  updateFrom(RunningMean, Mean, factors.mean);
+  updateFrom(RunningVariance, Variance, factors.variance);
 }
 
 CallData ReadyPlan::getVectors(const CallData &call) const {
@@ -228,19 +252,23 @@ bngradStatus_t ReadyPlan::runKernel(const CallData &vectors,
   };
   const Kernel &info = getKernel(kind);
   MemRef memrefs[kNumOperands];
-  void *parameters[kNumOperands];
-  int count = 0;
-  for (int i = 0; i < kNumOperands; ++i) {
-    Operand operand = getParameter(i);
-    bool isThere = info.has(operand);
-    if (isInput(info.op, operand))
-      isThere = operand != Mask || has[Mask];
-    if (!isThere)
-      continue;
-    memrefs[count] = describe(operand);
-    parameters[count] = &memrefs[count];
-    ++count;
-  }
+  void *parameters[kNumOperands + 1];
+  int count = 0, numMemrefs = 0;
+  auto add = [&](Operand operand) {
+    memrefs[numMemrefs] = describe(operand);
+    parameters[count++] = &memrefs[numMemrefs++];
+  };
+  for (const mlir::bngrad::OpOperandInfo &operand : mlir::bngrad::kOpOperands)
+    if (auto role = static_cast<Operand>(operand.role);
+        operand.op == info.op && isInput(info.op, role) &&
+        (role != Mask || has[Mask]))
+      add(role);
+  if (info.op == OpKind::Training) // which only reads it
+    parameters[count++] = const_cast<double *>(&epsilon);
+  for (const mlir::bngrad::OpOperandInfo &operand : mlir::bngrad::kOpOperands)
+    if (auto role = static_cast<Operand>(operand.role);
+        operand.op == info.op && info.has(role))
+      add(role);
   const bngradKernel_t &kernel =
       kernels->kernels[type][kind][hasInner][has[Mask]];
   if (size) {
@@ -259,15 +287,17 @@ bngradStatus_t ReadyPlan::run(const CallData &call) const {
       op == OpKind::BackwardReduce
           ? runReduce(vectors, static_cast<char *>(call.data[Sums]))
           : runKernel(vectors, kind);
-  if (status == BNGRAD_SUCCESS)
-    finish(call);
+  if (status != BNGRAD_SUCCESS)
+    return status;
+  update(call);
+  finish(call);
   return status;
 }
 
 /// Computes the sums, which are grad_offset and grad_scale for an inv_std of 1.
 bngradStatus_t ReadyPlan::runReduce(CallData vectors, char *sums) const {
   char *ones = getTable(vectors, kOnes);
-  fillOnes(ones);
+  fill(ones, 1);
   vectors.data[Statistic] = ones;
   vectors.data[GradOffset] = sums;
   vectors.data[GradScale] = sums + getRowBytes();
@@ -297,37 +327,47 @@ bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
   return BNGRAD_SUCCESS;
 }
 
+/// Computes grad_input after runSums.
+bngradStatus_t ReadyPlan::runLastStep(const CallData &call) const {
+  int64_t count = layout.outer * layout.inner;
+  CallData vectors = getVectors(call);
+  vectors.data[Sums] = getTable(call, Sums);
+  vectors.data[Count] = &count;
+  return runKernel(vectors,
+                   isBatch ? BNGRAD_KERNEL_ELEMT : BNGRAD_KERNEL_GLOBAL_INPUT);
+}
+
 bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
-  bool inSteps = isInSteps(), wantsInput = has[GradInput];
-  bool wantsScale = has[GradScale], wantsOffset = has[GradOffset];
+  // Copies, as the last report may destroy this plan.
+  bool isReported[kNumOperands];
+  for (int i = 0; i < kNumOperands; ++i)
+    isReported[i] = has[i] && isWritten(op, i);
+  const bool inSteps = isInSteps();
+  const OpKind kind = op;
   bngradStatus_t status = inSteps ? runSums(call) : run(call);
-  if (status != 0)
-    return status;
-  if (wantsOffset)
-    done(GradOffset);
-  if (wantsScale)
-    done(GradScale);
-  if (inSteps) {
-    int64_t count = layout.outer * layout.inner;
-    CallData vectors = getVectors(call);
-    vectors.data[Sums] = getTable(call, Sums);
-    vectors.data[Count] = &count;
-    status = runKernel(vectors, isBatch ? BNGRAD_KERNEL_ELEMT
-                                        : BNGRAD_KERNEL_GLOBAL_INPUT);
-  }
-  if (status == 0 && wantsInput)
-    done(GradInput);
+  forEachWritten(kind, [&](Operand operand) {
+    if (status == BNGRAD_SUCCESS && inSteps && operand == GradInput)
+      status = runLastStep(call);
+    if (status == BNGRAD_SUCCESS && isReported[operand])
+      done(operand);
+  });
   return status;
 }
 
-/// The sums take one pass over the data, and grad_input another.
+/// The sums take one pass over the data, and grad_input or output another.
 ReadyPlan::Passes ReadyPlan::countPasses() const {
   const Kernel &kernel = getKernel(choose());
+  Passes passes = {};
+  if (isForward(op)) {
+    passes.counts[Output] = kernel.has(Output) ? 1 : 0;
+    passes.counts[Input] =
+        passes.counts[Output] + (op == OpKind::Training ? 1 : 0);
+    return passes;
+  }
   bool isElemt = op == OpKind::BackwardElemt;
   int sums =
       !isElemt && (kernel.has(GradScale) || kernel.has(GradOffset)) ? 1 : 0;
   int elements = kernel.has(GradInput) ? 1 : 0;
-  Passes passes = {};
   passes.counts[GradOutput] = sums + elements;
   passes.counts[Mask] = has[Mask] ? sums + elements : 0;
   // Sums of grad_output alone and global statistics do not read input.
@@ -389,7 +429,7 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
                                 std::min(channels, layout.channels));
   }
   description.add("reuse_bytes", isReadAgain ? reuse : 0);
-  if (passes.counts[GradInput]) {
+  if (passes.counts[GradInput] || passes.counts[Output]) {
     // OpenMP has a thread per core unless told otherwise.
     int64_t sharing =
         threads ? numThreads : std::thread::hardware_concurrency();

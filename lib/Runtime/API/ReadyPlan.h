@@ -1,4 +1,4 @@
-//===- ReadyPlan.h - gradients by the ready kernels -------------*- C++ -*-===//
+//===- ReadyPlan.h - ops by the ready kernels -------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,8 +15,8 @@
 
 namespace bngrad {
 
-/// Computes a gradient by the ready kernels. They take dense parameters in the
-/// type of arithmetic, and an inv_std. Other parameters are first converted to
+/// Computes an op by the ready kernels. They take dense parameters in the type
+/// of arithmetic, and an inv_std. Other parameters are first converted to
 /// tables in the workspace, and results are converted back.
 class ReadyPlan : public Plan {
 public:
@@ -33,7 +33,6 @@ private:
   /// A kind of kernel. A set of roles has a bit for each.
   struct Kernel {
     OpKind op;
-    bool isBatch;
     unsigned results, parameters;
 
     bool has(Operand result) const { return results >> result & 1; }
@@ -63,12 +62,13 @@ private:
 
   /// Null if there is none.
   char *getTable(const CallData &call, int table) const;
-  void fillOnes(char *table) const;
+  void fill(char *table, double value) const;
   void convert(bngradPackedFunction_t function, void *from, int64_t fromStride,
                void *to, int64_t toStride) const;
   /// Fills the tables of the operands in `parameters`.
   void prepare(const CallData &call, unsigned parameters) const;
   void finish(const CallData &call) const;
+  void update(const CallData &call) const;
   /// The call with the vectors that a kernel reads or writes: the caller's or
   /// tables.
   CallData getVectors(const CallData &call) const;
@@ -76,12 +76,14 @@ private:
                            size_t *size = nullptr) const;
   bngradStatus_t runReduce(CallData vectors, char *sums) const;
   bngradStatus_t runSums(const CallData &call) const;
+  bngradStatus_t runLastStep(const CallData &call) const;
 
   const bngradKernels_t *kernels;
   Layout layout;
   OpKind op;
   double epsilon;
   float epsilonF32;
+  Problem::UpdateFactors factors; // of running statistics
   bool isBatch, isInvStd, isF64;
   bool has[kNumOperands];
   bngradDtype_t type; // of the data

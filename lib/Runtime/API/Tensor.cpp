@@ -15,6 +15,22 @@
 
 using namespace bngrad;
 
+ElementType bngrad::toElementType(bngradDtype_t dtype) {
+  switch (dtype) {
+  case BNGRAD_DTYPE_F16:
+    return ElementType::F16;
+  case BNGRAD_DTYPE_BF16:
+    return ElementType::BF16;
+  case BNGRAD_DTYPE_F32:
+    return ElementType::F32;
+  case BNGRAD_DTYPE_F64:
+    return ElementType::F64;
+  case BNGRAD_DTYPE_BOOL:
+    break;
+  }
+  return ElementType::I1;
+}
+
 /// More bytes than any memory has, so that sums of a few sizes do not overflow.
 static constexpr int64_t kMostBytes = int64_t(1) << 47;
 

@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_TENSOR_H
 #define BNGRAD_LIB_RUNTIME_API_TENSOR_H
 
+#include "BNGrad/Runtime/ElementType.h"
 #include "BNGrad/Runtime/Runtime.h"
 
 /// A tensor that bngradCreateTensorDescriptor has checked.
@@ -29,6 +30,8 @@ using Tensor = bngradTensorDescriptor;
 
 /// The size of an element in bytes.
 int64_t getBytes(bngradDtype_t dtype);
+
+ElementType toElementType(bngradDtype_t dtype);
 
 /// Such as "bf16".
 const char *getName(bngradDtype_t dtype);

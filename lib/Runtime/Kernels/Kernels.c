@@ -9,6 +9,12 @@
 #include "Kernels.h"
 #include "InstructionSet.h"
 
+/* The first argument if the op has a mask, otherwise the second. */
+#define MASKED_Backward(some, none) some
+#define MASKED_BackwardElemt(some, none) some
+#define MASKED_Training(some, none) none
+#define MASKED_Inference(some, none) none
+
 /* The functions of the kernel `kind` for `type` and `isa`. */
 #define DECLARE_KERNEL(form, type, isa, kind)                                  \
   int32_t form##_##type##_##isa##_##kind##_packed(void *const *, void *,       \
@@ -17,9 +23,9 @@
 #define DECLARE_KIND(kind, name, op, statistics, results, parameters, type,    \
                      isa)                                                      \
   DECLARE_KERNEL(rows, type, isa, name)                                        \
-  DECLARE_KERNEL(rows, type, isa, name##_masked)                               \
   DECLARE_KERNEL(planes, type, isa, name)                                      \
-  DECLARE_KERNEL(planes, type, isa, name##_masked)
+  MASKED_##op(DECLARE_KERNEL(rows, type, isa, name##_masked), )                \
+      MASKED_##op(DECLARE_KERNEL(planes, type, isa, name##_masked), )
 #define DECLARE_TYPE(type, isa) BNGRAD_READY_KERNELS(DECLARE_KIND, type, isa)
 #define DECLARE_TABLE(isa, name)                                               \
   int32_t table_##isa##_##name##_packed(void *const *, void *,                 \
@@ -53,13 +59,18 @@
   DECLARE_ISA(isa, bf16_isa)
 #include "InstructionSets.def"
 
-#define KERNEL(form, type, isa, kind)                                          \
-  {form##_##type##_##isa##_##kind##_packed,                                    \
-   form##_##type##_##isa##_##kind##_packed_workspace}
+#define CALL(form, type, isa, kind) form##_##type##_##isa##_##kind##_packed
+#define SIZE(form, type, isa, kind)                                            \
+  form##_##type##_##isa##_##kind##_packed_workspace
+#define FORM(form, name, op, type, isa)                                        \
+  {                                                                            \
+    {CALL(form, type, isa, name), SIZE(form, type, isa, name)}, {              \
+      MASKED_##op(CALL(form, type, isa, name##_masked), NULL),                 \
+          MASKED_##op(SIZE(form, type, isa, name##_masked), NULL)              \
+    }                                                                          \
+  }
 #define KIND(kind, name, op, statistics, results, parameters, type, isa)       \
-  {{KERNEL(rows, type, isa, name), KERNEL(rows, type, isa, name##_masked)},    \
-   {KERNEL(planes, type, isa, name),                                           \
-    KERNEL(planes, type, isa, name##_masked)}},
+  {FORM(rows, name, op, type, isa), FORM(planes, name, op, type, isa)},
 #define TYPE(type, isa) {BNGRAD_READY_KERNELS(KIND, type, isa)}
 #define TABLE(isa, name) table_##isa##_##name##_packed
 #define NARROW(isa, from)                                                      \

@@ -38,8 +38,9 @@ typedef struct {
 } bngradKernel_t;
 
 /* A kernel takes all operands of its op in the order of Roles.def, inv_std as
- * the statistic and the mask if there is one, and then the results of the
- * kind. It does not read parameters that no result depends on. */
+ * the statistic and the mask if there is one, epsilon as an f64 in training,
+ * and then the results of the kind. It does not read parameters that no result
+ * depends on. */
 typedef enum {
 #define KERNEL(kind, ...) BNGRAD_KERNEL_##kind,
   BNGRAD_READY_KERNELS(KERNEL, unused)
@@ -54,8 +55,9 @@ typedef struct {
   /* Such as "x86-64-v3". */
   const char *isa;
   /* By type of data, kind, whether data are (outer, channels) or (outer,
-   * channels, inner), and whether there is a mask. Arithmetic and parameters
-   * are f32, or f64 for f64 data. */
+   * channels, inner), and whether there is a mask, which kernels of the forward
+   * pass do not have. Arithmetic and parameters are f32, or f64 for f64 data.
+   */
   bngradKernel_t kernels[BNGRAD_NUM_FLOATS][BNGRAD_NUM_KERNELS][2][2];
   /* By whether arithmetic is f64, and the type of the table; null if none. The
    * parameters are source, destination and, for inv_std, epsilon; the table in

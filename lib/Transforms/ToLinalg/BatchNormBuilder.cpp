@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
@@ -69,8 +70,8 @@ Value Arithmetic::selectUnlessNaN(Value tested, Value value,
   return arith::SelectOp::create(b, loc, isNaN, otherwise, value);
 }
 
-Value Arithmetic::invStd(Value variance, double epsilon) const {
-  Value sum = add(variance, constant(epsilon));
+Value Arithmetic::invStd(Value variance, Value epsilon) const {
+  Value sum = add(variance, epsilon);
   return div(constant(1.0), math::SqrtOp::create(b, loc, sum));
 }
 
@@ -267,9 +268,17 @@ Value BatchNormBuilder::buildElementwise(const GenericInputs &inputs,
       .getResult(0);
 }
 
+Value BatchNormBuilder::invStdOfVariance(const Arithmetic &math,
+                                         Value variance) {
+  if (auto function = op->getParentOfType<FunctionOpInterface>())
+    for (BlockArgument argument : function.getArguments())
+      if (function.getArgAttr(argument.getArgNumber(), kEpsilonArgAttrName))
+        return math.invStd(variance, math.convert(argument, type));
+  return math.invStd(variance,
+                     math.constant(op.getEpsilon().convertToDouble()));
+}
+
 Value BatchNormBuilder::invStdOf(const Arithmetic &math, Value statistic) {
   Value value = math.extend(statistic);
-  if (getOperand(Role::Variance))
-    return math.invStd(value, op.getEpsilon().convertToDouble());
-  return value;
+  return getOperand(Role::Variance) ? invStdOfVariance(math, value) : value;
 }

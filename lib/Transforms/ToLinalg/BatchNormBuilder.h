@@ -24,6 +24,10 @@
 
 namespace mlir::bngrad {
 
+/// The attribute of an f64 argument of a function that replaces the epsilon of
+/// the ops in the function.
+inline constexpr llvm::StringLiteral kEpsilonArgAttrName = "bngrad.epsilon";
+
 /// Number of elements reduced per channel: static, or a value.
 struct ElementCount {
   std::optional<int64_t> known;
@@ -53,7 +57,7 @@ struct Arithmetic {
   /// `value`, but `otherwise` if `tested` is NaN.
   Value selectUnlessNaN(Value tested, Value value, Value otherwise) const;
   /// 1/sqrt(variance + epsilon).
-  Value invStd(Value variance, double epsilon) const;
+  Value invStd(Value variance, Value epsilon) const;
   /// max(count, 1).
   Value divisor(const ElementCount &count) const;
 };
@@ -129,6 +133,9 @@ protected:
   /// The element-wise generic, whose result is rounded to `elementType`.
   Value buildElementwise(const GenericInputs &inputs, FloatType elementType,
                          ValueFn value);
+  /// 1/sqrt(variance + epsilon), with the epsilon of the op or the argument of
+  /// the function that replaces it.
+  Value invStdOfVariance(const Arithmetic &math, Value variance);
   /// r, from the second statistic.
   Value invStdOf(const Arithmetic &math, Value statistic);
 

@@ -39,6 +39,19 @@ static FloatType getTypeIfUsed(Value result) {
   return result.use_empty() ? FloatType() : getFloatType(result);
 }
 
+/// Checks the type of an argument that is epsilon.
+static LogicalResult verifyEpsilon(func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    Type type = argument.getType();
+    if (function.getArgAttr(argument.getArgNumber(), kEpsilonArgAttrName) &&
+        !type.isF64())
+      return function.emitOpError()
+             << "expected type of the argument with '" << kEpsilonArgAttrName
+             << "' to be 'f64', got " << type;
+  }
+  return success();
+}
+
 namespace {
 struct DecomposeBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -208,6 +221,8 @@ struct DecomposeTrainingReduce : OpRewritePattern<BatchNormTrainingReduceOp> {
 struct BNGradDecomposePass
     : bngrad::impl::BNGradDecomposePassBase<BNGradDecomposePass> {
   void runOnOperation() override {
+    if (failed(verifyEpsilon(getOperation())))
+      return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     populateDecomposePatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
@@ -218,7 +233,9 @@ struct BNGradDecomposePass
       return WalkResult::interrupt();
     });
     if (left.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    for (unsigned i : llvm::seq(getOperation().getNumArguments()))
+      getOperation().removeArgAttr(i, kEpsilonArgAttrName);
   }
 };
 } // namespace

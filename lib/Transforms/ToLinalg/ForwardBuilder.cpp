@@ -30,8 +30,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace mlir::bngrad;
 
@@ -148,7 +146,7 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
       variance =
           math.sub(math.div(args[2], divisor), math.mul(meanError, meanError));
       variance = math.max(variance, math.constant(0.0));
-      invStd = math.invStd(variance, op.getEpsilon().convertToDouble());
+      invStd = invStdOfVariance(math, variance);
     }
     SmallVector<Value> results;
     if (request.output) {
@@ -180,19 +178,12 @@ ForwardBuilder::buildTrainingOfNothing(const TrainingRequest &request) {
     values.mean = buildZeroChannel(request.mean);
   if (request.variance)
     values.variance = buildZeroChannel(request.variance);
+  auto buildInvStd = [&](const Arithmetic &math, ValueRange) {
+    return SmallVector<Value>{invStdOfVariance(math, math.constant(0.0))};
+  };
   if (request.invStd)
-    values.invStd =
-        buildUniformChannel(request.invStd, 1 / std::sqrt(roundedEpsilon()));
+    values.invStd = buildChannelwise({}, {request.invStd}, buildInvStd).front();
   return values;
-}
-
-/// Epsilon as the generics add it.
-double ForwardBuilder::roundedEpsilon() {
-  APFloat epsilon = op.getEpsilon();
-  bool losesInfo;
-  epsilon.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                  &losesInfo);
-  return epsilon.convertToDouble();
 }
 
 Value ForwardBuilder::buildFactor() {

@@ -57,7 +57,6 @@ public:
 private:
   Value buildFirst(const ElementCount &count);
   Value buildCenter(const ElementCount &count);
-  double roundedEpsilon();
 };
 
 } // namespace mlir::bngrad

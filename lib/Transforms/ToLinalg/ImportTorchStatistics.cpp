@@ -176,7 +176,7 @@ LogicalResult TorchStatisticsImporter::importGather() {
   Value squares = addParts(mean, 1).front();
   Value invStd = buildChannel(
       {squares, count}, [&](const Arithmetic &math, ValueRange args) {
-        return math.invStd(math.div(args[0], args[1]), epsilon);
+        return math.invStd(math.div(args[0], args[1]), math.constant(epsilon));
       });
   return success(succeeded(replaceResult(0, mean)) &&
                  succeeded(replaceResult(1, invStd)));

@@ -116,11 +116,6 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
     subclasses, autocast and grad mode are untouched, and second derivatives are
     PyTorch's.
 
-    Kernels of the forward pass are compiled when they are needed first, which
-    takes some tenths of a second for each combination of types, layout,
-    operands and, in training, epsilon. Without
-    libBNGradCompiler.so, the forward pass stays PyTorch's.
-
     The replacement affects the whole process and is counted: it lasts until
     `disable()` has been called as often as `enable()`. Several threads may call
     both at any time. A batch norm that runs meanwhile is computed by the kernel

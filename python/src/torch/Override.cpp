@@ -175,8 +175,6 @@ extern "C" {
 /// at a time.
 [[gnu::visibility("default")]] int bngradTorchEnable(int pass) {
   TorchLibraryHandle &library = libraries[pass];
-  if (pass == Forward)
-    retryForwardKernels();
   if (library)
     return 0;
   // Without a handle, PyTorch's kernel would compute everything.

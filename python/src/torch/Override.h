@@ -62,9 +62,6 @@ inline constexpr ForwardOp kForwardOps[] = {
 bool runBackward(const BackwardOp &op, StableIValue *stack);
 bool runForward(const ForwardOp &op, StableIValue *stack);
 
-/// Makes runForward() try again after no kernel could be compiled or loaded.
-void retryForwardKernels();
-
 /// Calls PyTorch's own kernel, which Python keeps.
 bool callOriginal(const char *op, StableIValue *stack);
 

@@ -9,7 +9,6 @@
 #include "Override.h"
 
 #include <algorithm>
-#include <atomic>
 
 using namespace bngrad;
 using namespace bngrad::torch;
@@ -173,20 +172,13 @@ static bool computeForward(const ForwardOp &op, StableIValue *stack,
   return true;
 }
 
-/// Whether no kernel of the forward pass could be compiled or loaded: to try it
-/// again takes longer than a small batch norm. Until the next enable().
-static std::atomic<bool> lacksForwardKernels = false;
-
-void bngrad::torch::retryForwardKernels() { lacksForwardKernels = false; }
-
 bool bngrad::torch::runForward(const ForwardOp &op, StableIValue *stack) {
-  if (!lacksForwardKernels) {
+  {
     Problem problem(isForTraining(op, stack) ? OpKind::Training
                                              : OpKind::Inference);
     if (computeForward(op, stack, problem))
       return true;
-    if (problem.lacksKernel)
-      lacksForwardKernels = true;
   }
+  // No result of a failed call uses memory while PyTorch computes.
   return callOriginal(op.name, stack);
 }

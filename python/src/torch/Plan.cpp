@@ -128,8 +128,6 @@ static bool makePlan(Problem &problem, Plan &plan) {
     return false;
   bngradStatus_t status =
       plan.descriptor.create(problem.op, handle, problem.options, tensors);
-  problem.lacksKernel =
-      status == BNGRAD_COMPILER_NOT_FOUND || status == BNGRAD_INTERNAL_ERROR;
   if (status == BNGRAD_SUCCESS)
     status = plan.descriptor.getWorkspaceSize(plan.workspaceSize);
   return check(status, problem);

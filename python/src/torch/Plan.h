@@ -35,8 +35,6 @@ struct Problem {
   bool wants[kNumOperands];
   /// PyTorch's type of per-channel results, if no operand has it.
   int32_t channelType = 0;
-  /// Whether getPlan() failed because no kernel can be compiled or loaded.
-  bool lacksKernel = false;
   /// Empty if absent.
   Tensor tensors[kNumOperands];
 };

@@ -93,7 +93,7 @@ static std::vector<Spec> makeCudaSpecs() {
   Spec none = planes;
   none.wants[GradInput] = false;
   none.dataType = BNGRAD_DTYPE_BF16;
-  // The kernel widens parameters before it adds epsilon.
+  // Parameters of another type than arithmetic.
   Spec narrow = apart;
   narrow.parameterType = BNGRAD_DTYPE_BF16;
   narrow.resultType = BNGRAD_DTYPE_F16;
@@ -141,7 +141,7 @@ static int countKernels() {
   return count;
 }
 
-/// epsilon is an argument of the kernel, also where it widens parameters.
+/// epsilon is an argument of the kernel, whatever the type of the parameters.
 TEST(Cuda, Epsilon) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   bngradHandle_t handle = nullptr;

@@ -86,6 +86,104 @@ static void runForward(bngradHandle_t handle, const ForwardSpec &spec) {
   ASSERT_EQ(bngradSetThreads(handle, nullptr), BNGRAD_SUCCESS);
 }
 
+static std::string describe(const Forward &forward) {
+  char text[BNGRAD_DESCRIPTION_SIZE] = "";
+  EXPECT_EQ(forward.training ? bngradDescribeBatchNormTraining(
+                                   forward.training, text, sizeof(text))
+                             : bngradDescribeBatchNormInference(
+                                   forward.inference, text, sizeof(text)),
+            BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  return text;
+}
+
+/// Whether a ready kernel covers `spec`.
+static bool isCovered(const ForwardSpec &spec) {
+  bool isF64 = spec.dataType == BNGRAD_DTYPE_F64;
+  bool hasParameters = spec.hasScale || spec.hasOffset || spec.isInference;
+  bool hasOutput = spec.isInference || spec.wants[0];
+  // makeSpec has them apart, or in another order than in parameters.
+  bool hasSeveralDims = spec.layout.featureDims.size() > 1;
+  bool isEmpty = false;
+  for (int64_t size : spec.layout.shape)
+    isEmpty |= size == 0;
+  return !(hasOutput && spec.outputType != spec.dataType) &&
+         !(hasParameters && !isF64 && spec.parameterType == BNGRAD_DTYPE_F64) &&
+         !hasSeveralDims && (isEmpty || spec.dataStride == 1);
+}
+
+/// Runs random forward passes by the kernels of `isa`, without a compiler.
+static void runReady(const char *isa, unsigned seed, int count) {
+  Handle handle(isa);
+  if (handle.status != BNGRAD_SUCCESS)
+    return;
+  setenv("BNGRAD_COMPILER", "", 1);
+  setenv("BNGRAD_CACHE_DIR", "", 1);
+  std::mt19937 random(seed);
+  if (!isLongTest())
+    count /= 4;
+  while (count > 0 && !testing::Test::HasFailure()) {
+    ForwardSpec spec = makeSpec(random);
+    Forward forward(spec);
+    bngradStatus_t status = forward.create(handle);
+    EXPECT_EQ(status,
+              isCovered(spec) ? BNGRAD_SUCCESS : BNGRAD_COMPILER_NOT_FOUND)
+        << isa << " " << spec.print() << ": " << bngradGetLastError();
+    if (status != BNGRAD_SUCCESS)
+      continue;
+    EXPECT_NE(describe(forward).find("\nkernel=ready\n"), std::string::npos);
+    SCOPED_TRACE(isa);
+    runForward(handle, spec);
+    --count;
+  }
+  unsetenv("BNGRAD_CACHE_DIR");
+  unsetenv("BNGRAD_COMPILER");
+}
+
+TEST(ForwardTest, Ready) { runReady("", 21, 400); }
+
+// Those that this CPU lacks are tested where it has them.
+TEST(ForwardTest, ReadyX86V2) { runReady("x86-64-v2", 22, 200); }
+TEST(ForwardTest, ReadyX86V3) { runReady("x86-64-v3", 23, 200); }
+TEST(ForwardTest, ReadyX86V4) { runReady("x86-64-v4", 24, 200); }
+TEST(ForwardTest, ReadyX86V4Bf16) { runReady("x86-64-v4+avx512bf16", 25, 200); }
+
+// Of so many elements that loops are shared among threads, with every schedule.
+TEST(ForwardTest, ReadyLarge) {
+  Handle handle;
+  ASSERT_EQ(handle.status, BNGRAD_SUCCESS);
+  const struct {
+    ForwardLayout layout;
+    const char *schedule;
+  } cases[] = {{{{2, 3, 5000}, {1}, {}}, "split"},
+               {{{3, 9, 1000}, {1}, {}}, "channels"},
+               {{{64, 300, 5}, {1}, {}}, "tiles"},
+               {{{1500, 30}, {1}, {}}, "rows"}};
+  for (const auto &some : cases)
+    for (bngradDtype_t type : {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_BF16})
+      for (bool isInference : {false, true})
+        for (bool wantsOutput : {false, true}) {
+          if (isInference && !wantsOutput)
+            continue;
+          ForwardSpec spec;
+          spec.layout = some.layout;
+          spec.isInference = isInference;
+          spec.dataType = spec.outputType = type;
+          spec.wants[0] = wantsOutput;
+          spec.wants[3] = true;
+          spec.location = 100;
+          Forward forward(spec);
+          ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS)
+              << bngradGetLastError();
+          std::string text = describe(forward);
+          EXPECT_NE(
+              text.find(std::string("\nschedule=") + some.schedule + "\n"),
+              std::string::npos)
+              << text;
+          runForward(handle, spec);
+        }
+}
+
 TEST(ForwardTest, Random) {
   setenv("BNGRAD_CACHE_DIR", "", 1);
   Handle handle;
@@ -268,12 +366,31 @@ TEST(ForwardTest, MisuseOfCalls) {
 
 TEST(ForwardTest, Description) {
   Handle handle;
-  Forward forward({});
-  ASSERT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
-  char text[BNGRAD_DESCRIPTION_SIZE];
-  ASSERT_EQ(
-      bngradDescribeBatchNormTraining(forward.training, text, sizeof(text)),
-      BNGRAD_SUCCESS);
-  EXPECT_STREQ(text, "part=training\nkernel=compiled\n"
-                     "reason=kernels of the forward pass are compiled\n");
+  bngrad_threads_t threads = makeReversedThreads(2);
+  ASSERT_EQ(bngradSetThreads(handle, &threads), BNGRAD_SUCCESS);
+  ForwardSpec spec;
+  auto get = [&] {
+    Forward forward(spec);
+    EXPECT_EQ(forward.create(handle), BNGRAD_SUCCESS) << bngradGetLastError();
+    std::string text = describe(forward);
+    // Without the instruction set.
+    size_t isa = text.find("isa="), end = text.find('\n', isa);
+    return isa == std::string::npos ? text : text.erase(isa, end + 1 - isa);
+  };
+  const std::string sizes = "kernel=ready\ndata=f32\nform=planes\nouter=4\n"
+                            "channels=3\ninner=5\nschedule=channels\n"
+                            "threads=1\n";
+  EXPECT_EQ(get(), "part=training\n" + sizes +
+                       "passes.input=2\npasses.output=1\nreuse_bytes=80\n"
+                       "streaming=0\n");
+  spec.wants[0] = false;
+  EXPECT_EQ(get(),
+            "part=training\n" + sizes + "passes.input=1\nreuse_bytes=0\n");
+  spec.isInference = true;
+  EXPECT_EQ(get(), "part=inference\n" + sizes +
+                       "passes.input=1\npasses.output=1\nreuse_bytes=0\n"
+                       "streaming=0\n");
+  spec.outputType = BNGRAD_DTYPE_F64;
+  EXPECT_EQ(get(), "part=inference\nkernel=compiled\n"
+                   "reason=output is of another type than input\n");
 }

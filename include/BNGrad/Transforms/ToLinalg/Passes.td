@@ -310,8 +310,11 @@ def BNGradDecomposePass : Pass<"bngrad-decompose", "::mlir::func::FuncOp"> {
            coefficients and the per-channel results, and one element-wise generic
            with grad_input. Training has a reduction and a per-channel generic
            for the mean, then such generics for the variance and output. Each sum
-           has its own init. Ops for unused results are not built.
-    Fails: if an op has no decomposition (error at that op).
+           has its own init. Ops for unused results are not built. An argument
+           `f64 {bngrad.epsilon}` of the function replaces the epsilon of its
+           ops and loses the attribute.
+    Fails: if an op has no decomposition (error at that op), or the argument has
+           another type (error at the function).
 
     Before:
 
