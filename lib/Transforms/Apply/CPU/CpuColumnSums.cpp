@@ -20,10 +20,10 @@ using namespace mlir::bngrad;
 /// the chain is loaded and stored less often.
 static constexpr int64_t kRowsAtOnce = 4;
 /// The shortest vector registers, in bits, with which several rows are added at
-/// once. With shorter ones the code is longer, x86-64 has only 16 of them, and
-/// rows one after the other, which the hardware prefetches better, took up to
-/// 1.5 times less time on a Zen 3.
-static constexpr int64_t kLeastBitsAtOnce = 512;
+/// once. Shorter ones would need four times the code of the longest, and x86-64
+/// has only 16 of them. Adjacent rows need longer registers: the hardware
+/// prefetches them better one after the other, by up to 1.5 times on a Zen 3.
+static constexpr int64_t kLeastBitsAtOnce = 256, kLeastBitsOfAdjacent = 512;
 
 /// The entries of a piece of a row. Tables are padded and need no mask.
 static Piece getEntries(const ColumnRows &rows, IndexBuilder index,
@@ -198,6 +198,9 @@ Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
     return isFalse;
   if (chain.order == RowOrder::OfTile)
     return arith::ConstantIntOp::create(b, loc, 1, 1);
+  if (chain.order == RowOrder::Adjacent &&
+      schedule.vectorBits < kLeastBitsOfAdjacent && !isForNeon())
+    return isFalse;
   IndexBuilder index = at(b);
   Value areCached =
       index.compare(arith::CmpIPredicate::eq, isStreamed, isFalse);
