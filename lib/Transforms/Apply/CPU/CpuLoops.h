@@ -353,7 +353,7 @@ protected:
   /// CPUs, no other CPU has a fused multiply-add with 128-bit vectors.
   bool isForNeon() const { return schedule.vectorBits == 128 && schedule.fma; }
 
-  Value count;     // elements of the data
+  Value count;      // elements of the data
   Value bytes;      // of all data operands
   Value isStreamed; // an i1: whether the caches are too small for these bytes
   Value chainRows;  // rows of a chain in a column
