@@ -153,7 +153,18 @@ func.func @many_shortest_rows(%dy: tensor<16x16x3x3xf32>, %x: tensor<16x16x3x3xf
 // DEFAULT:          bngrad.schedule = #bngrad.schedule<channels, streaming_bytes = 33554432, row_blocks = 32>}
 // OTHER:         bngrad.schedule = #bngrad.schedule<channels, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
 // CHECK:         return
-func.func @few_samples(%dy: tensor<31x1024x7x7xf32>, %x: tensor<31x1024x7x7xf32>, %p: tensor<1024xf32>) -> tensor<31x1024x7x7xf32> {
+func.func @few_samples(%dy: tensor<31x512x4x5xf32>, %x: tensor<31x512x4x5xf32>, %p: tensor<512xf32>) -> tensor<31x512x4x5xf32> {
+  %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<31x512x4x5xf32>) input(%x : tensor<31x512x4x5xf32>)
+      mean(%p : tensor<512xf32>) variance(%p : tensor<512xf32>) {feature_dims = array<i64: 1>} : tensor<31x512x4x5xf32>, tensor<512xf32>, tensor<512xf32>
+  return %0#0 : tensor<31x512x4x5xf32>
+}
+
+// Fewer samples suffice if each tensor has at least a third of 8 MiB.
+// CHECK-LABEL: func @few_large_samples(
+// DEFAULT:          bngrad.schedule = #bngrad.schedule<tiles, streaming_bytes = 33554432, row_blocks = 32>}
+// OTHER:         bngrad.schedule = #bngrad.schedule<tiles, threads = 7, vector_bits = 256, streaming_bytes = 1048576, row_blocks = 32, fma = true>}
+// CHECK:         return
+func.func @few_large_samples(%dy: tensor<31x1024x7x7xf32>, %x: tensor<31x1024x7x7xf32>, %p: tensor<1024xf32>) -> tensor<31x1024x7x7xf32> {
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<31x1024x7x7xf32>) input(%x : tensor<31x1024x7x7xf32>)
       mean(%p : tensor<1024xf32>) variance(%p : tensor<1024xf32>) {feature_dims = array<i64: 1>} : tensor<31x1024x7x7xf32>, tensor<1024xf32>, tensor<1024xf32>
   return %0#0 : tensor<31x1024x7x7xf32>

@@ -563,7 +563,7 @@ func.func @tiles(%x: memref<64x32x49xf32>, %sum: memref<32xf32>) {
 // CHECK-DAG:       %[[ALSO:.+]] = arith.andi %[[SHORT]], %[[MANY]]
 // CHECK-DAG:       %[[RIGHT:.+]] = arith.andi %[[ALSO]], %[[MORE]]
 // CHECK-DAG:       %[[EITHER:.+]] = arith.ori %[[LEFT]], %[[RIGHT]]
-// CHECK-DAG:       %[[LARGE:.+]] = arith.cmpi uge, %[[COUNT]], %c2796203
+// CHECK-DAG:       %[[LARGE:.+]] = arith.cmpi uge, %[[COUNT]], %c699051
 // CHECK:           %[[TILES:.+]] = arith.ori %[[EITHER]], %{{.+}}
 // CHECK:           scf.if %[[TILES]] {
 func.func @sizes(%x: memref<?x?x?xf32>, %sum: memref<?xf32>) {
