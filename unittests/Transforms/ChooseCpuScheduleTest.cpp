@@ -74,17 +74,17 @@ TEST(ChooseCpuScheduleTest, TilesForManyShortRows) {
 }
 
 TEST(ChooseCpuScheduleTest, TilesForManySamples) {
-  EXPECT_EQ(chooseNchw({32, 1024, 49}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({31, 1024, 49}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({32, 512, 40}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({31, 512, 40}), ScheduleKind::Channels);
   EXPECT_EQ(chooseNchw({16, 1024, 15}), ScheduleKind::Tiles);
   EXPECT_EQ(chooseNchw({15, 1024, 15}), ScheduleKind::Channels);
-  // Fewer where tensors have at least a third of 32 MiB.
+  // Fewer where tensors have at least a third of 8 MiB.
   EXPECT_EQ(chooseNchw({16, 1024, 196}), ScheduleKind::Tiles);
   EXPECT_EQ(chooseNchw({15, 2048, 196}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({16, 1024, 170}), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({16, 1024, 171}), ScheduleKind::Tiles);
-  EXPECT_EQ(chooseNchw({16, 1024, 196}, 2), ScheduleKind::Channels);
-  EXPECT_EQ(chooseNchw({16, 2048, 171}, 2), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({16, 512, 85}), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 512, 86}), ScheduleKind::Tiles);
+  EXPECT_EQ(chooseNchw({16, 512, 170}, 2), ScheduleKind::Channels);
+  EXPECT_EQ(chooseNchw({16, 512, 171}, 2), ScheduleKind::Tiles);
   // A single sample.
   EXPECT_EQ(chooseNchw({65536, 196}), ScheduleKind::Channels);
 }
