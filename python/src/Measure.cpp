@@ -43,7 +43,8 @@ using Memory = std::unique_ptr<char, Free>;
 class Problem {
 public:
   /// Types are Dtype; `order` has the dims in the order of memory, and `names`
-  /// those of the optional operands and of the results that are wanted.
+  /// names the optional operands that are given and the results that are
+  /// wanted.
   Problem(const std::string &op, const std::vector<int64_t> &shape,
           const std::vector<int> &order, int dtype, int parameterDtype,
           nb::handle featureDims, const std::string &statistics,

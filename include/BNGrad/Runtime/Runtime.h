@@ -319,8 +319,8 @@ bngradStatus_t bngradBatchNormBackwardElemt(
 
 /*
  * The forward pass: with the statistics of the batch, which are results
- * (training), or with given ones (inference). Its functions follow the rules of
- * those of the gradient.
+ * (training), or with given ones (inference). Its functions follow the same
+ * rules as the functions of the gradient.
  */
 typedef struct {
   size_t struct_size; /* sizeof(bngradBatchNormTrainingOptions_t) */

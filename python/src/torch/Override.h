@@ -13,7 +13,7 @@
 
 namespace bngrad::torch {
 
-/// A gradient of aten. The arguments are those of native_batch_norm_backward.
+/// A gradient of aten, with the arguments of native_batch_norm_backward.
 struct BackwardOp {
   const char *name;
   /// Whether the weight is not optional, and a last argument is cuDNN's space.
@@ -85,8 +85,8 @@ bool haveSameSizes(const Tensor &lhs, const Tensor &rhs);
 /// Whether a tensor has an element for each channel of `input`.
 bool isParameter(const Tensor &tensor, const Tensor &input);
 
-/// Whether ATen's kernels take parameters of a type: that of the data, or f32
-/// with data of 16 bits.
+/// Whether ATen's kernels take parameters of this type: they have the type of
+/// the data, or are f32 with data of 16 bits.
 bool isParameterType(const Tensor &parameter, const Tensor &input);
 
 /// The strides of ATen's output and grad_input: channels-last if input is dense

@@ -118,8 +118,8 @@ static Strides chooseStrides(const ForwardOp &op, const Problem &problem) {
   return getResultStrides(input, areDense(problem));
 }
 
-/// Makes the results that the C library does not compute: those of evaluation,
-/// and cuDNN's space.
+/// Makes the results that the C library does not compute: the empty statistics
+/// of evaluation, and cuDNN's reserve space.
 static bool makeOtherResults(const ForwardOp &op, const Problem &problem,
                              Tensor &mean, Tensor &invStd, Tensor &reserve) {
   if (op.out != kNone)
