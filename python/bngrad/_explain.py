@@ -306,8 +306,8 @@ def explain(shape: Any, dtype: Any, *, op: str = _BACKWARD, feature_dims: Any = 
         op: the function: "batch_norm_backward", "batch_norm_training" or
             "batch_norm_inference".
         feature_dims: as in that function.
-        statistics, mask: those of `batch_norm_backward`; mask is whether there
-            is one.
+        statistics: as in `batch_norm_backward`.
+        mask: whether `batch_norm_backward` has a mask.
         scale: whether there is one, and in the forward pass an offset.
         parameter_dtype: the type of mean and the others; None for that of data.
         order: the dims in the order of memory, outermost first, such as

@@ -44,7 +44,7 @@ def _is_number(value):
 
 
 def _is_covered(module, x):
-    """Whether batch normalization is that of bngrad.jax. Flax computes the others, and
+    """Whether bngrad.jax computes the batch normalization. Flax computes all others, and
     reports errors."""
     types = (x.dtype, module.dtype, module.param_dtype)
     return (bool(_find_feature_dims(module.axis, x.ndim))

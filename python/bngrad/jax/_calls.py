@@ -282,7 +282,7 @@ def call(op: str, options: Options, operands: dict) -> tuple:
     """The wanted results of a function of the C library.
 
     Data have the type of input, sums f32 (f64 for data of f64), gradients the type
-    of mean, and statistics that of arithmetic. Derivatives are those of the
+    of mean, and statistics the type of the arithmetic. JAX differentiates the
     formulas. XLA cannot partition a custom call, so operands with a sharding are
     gathered.
     """

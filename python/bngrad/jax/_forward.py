@@ -21,8 +21,8 @@ def batch_norm_training(
 ) -> tuple[Array | None, Array | None, Array | None, Array | None]:
     """Batch normalization with the statistics of input.
 
-    Derivatives are those of the formula; `batch_norm` has the gradients of the C
-    library.
+    JAX differentiates the formula; the gradients of `batch_norm` are computed by
+    the C library.
 
     Args:
       input: any shape of rank 1 or more; f16, bf16, f32 or f64.
@@ -72,8 +72,8 @@ def batch_norm_inference(
 ) -> Array:
     """Batch normalization with given statistics.
 
-    Derivatives are those of the formula; `batch_norm` has the gradients of the C
-    library.
+    JAX differentiates the formula; the gradients of `batch_norm` are computed by
+    the C library.
 
     Args:
       input: any shape of rank 1 or more; f16, bf16, f32 or f64.

@@ -48,7 +48,7 @@ class _Original:
 
 class _Pass:
     """The kernels of PyTorch on CPUs for a pass of batch norms, which bngrad
-    replaces together. `number` is that of Override.cpp."""
+    replaces together. `number` is a value of the enum Pass in Override.cpp."""
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
@@ -105,14 +105,12 @@ def _update() -> None:
 def enable(*, forward: bool = True, compile: bool = False) -> None:
     """Makes PyTorch compute batch norms on CPUs by bngrad.
 
-    It replaces the kernels of `aten::native_batch_norm` and
-    `aten::native_batch_norm_backward` for dense tensors on CPUs, which every
-    `torch.nn.BatchNorm*` and `torch.nn.functional.batch_norm` call, in training
-    and in evaluation, and those of `aten::_native_batch_norm_legit`,
-    `aten::_batch_norm_with_update`, `aten::batch_norm_backward` and
-    `aten::batch_norm_update_stats`, also with given results (`out=`). Data of f16, bf16, f32 and f64 of every shape and layout
-    are covered, with batch or running statistics; the rest goes to PyTorch's
-    own kernels, whose errors become a RuntimeError. Other devices, sparse tensors, tensor
+    It replaces the kernels of all batch norms of aten for dense tensors on CPUs,
+    which docs/python-torch.md lists: every `torch.nn.BatchNorm*` and
+    `torch.nn.functional.batch_norm` calls one, in training and in evaluation.
+    Data of f16, bf16, f32 and f64 of every shape and layout are covered, with
+    batch or running statistics; the rest goes to PyTorch's own kernels, whose
+    errors become a RuntimeError. Other devices, sparse tensors, tensor
     subclasses, autocast and grad mode are untouched, and second derivatives are
     PyTorch's.
 
