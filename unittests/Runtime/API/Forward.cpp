@@ -49,6 +49,7 @@ static std::vector<double> loadAll(const Array &array) {
   std::vector<char> bytes = array.loadDense();
   std::vector<double> values;
   size_t count = array.offsets().size();
+  values.reserve(count);
   for (size_t i = 0; i < count; ++i)
     values.push_back(loadAsDouble(getElementType(array.dtype), bytes.data(),
                                   static_cast<int64_t>(i)));
@@ -95,6 +96,7 @@ std::string ForwardSpec::print() const {
 Forward::Forward(const ForwardSpec &given) : spec(given) {
   const ForwardLayout &layout = spec.layout;
   std::vector<int64_t> channels;
+  channels.reserve(layout.featureDims.size());
   for (int dim : layout.featureDims)
     channels.push_back(layout.shape[static_cast<size_t>(dim)]);
   auto addData = [&](Place place, bngradDtype_t dtype) {
