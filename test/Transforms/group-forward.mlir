@@ -112,3 +112,17 @@ func.func @other_data(%x: tensor<512x64xf32>, %y: tensor<512x64xf32>) -> tensor<
   } -> tensor<64xf32>
   return %squares : tensor<64xf32>
 }
+
+// The size of the channels is known from scale alone, and canonicalization casts the data of each op.
+// CHECK-LABEL: func.func @partly_static
+// CHECK:         %[[DATA:.+]] = tensor.cast %{{.+}} : tensor<?x?x?xf32> to tensor<?x?x64xf32>
+// CHECK-NOT:     tensor.cast
+// CHECK:         scf.execute_region
+// CHECK-COUNT-3: ins(%[[DATA]],
+// CHECK-NOT:     scf.execute_region
+// CHECK:         return
+func.func @partly_static(%x: tensor<?x?x?xf32>, %scale: tensor<64xf32>) -> tensor<?x?x?xf32> {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<?x?x?xf32>) scale(%scale : tensor<64xf32>)
+      {feature_dims = array<i64: 2>, epsilon = 1.0e-5 : f64} : tensor<?x?x?xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+  return %0#0 : tensor<?x?x?xf32>
+}

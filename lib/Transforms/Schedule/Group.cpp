@@ -419,6 +419,21 @@ static ScheduleAttr chooseSchedule(MLIRContext *context,
                            chooseCpuSchedule(kind, shape, target));
 }
 
+/// Replaces a cast by an equal one before it. Canonicalization casts the
+/// operands of each generic to the static sizes that others imply, and the
+/// generics of a group must read the same value.
+static void mergeCasts(func::FuncOp function) {
+  DenseMap<std::tuple<Block *, Value, Type>, Value> casts;
+  function.walk([&](tensor::CastOp cast) {
+    auto [first, isNew] = casts.try_emplace(
+        {cast->getBlock(), cast.getSource(), cast.getType()}, cast);
+    if (isNew)
+      return;
+    cast.replaceAllUsesWith(first->second);
+    cast.erase();
+  });
+}
+
 namespace {
 struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   using Base::Base;
@@ -466,6 +481,7 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
   }
 
   void runOnOperation() override {
+    mergeCasts(getOperation());
     SmallVector<linalg::GenericOp> generics;
     getOperation().walk([&](linalg::GenericOp generic) {
       // A generic with a schedule keeps it.
