@@ -390,21 +390,21 @@ func.func @wide_rows_in_short_registers(%x: memref<1001x192xf32>, %sum: memref<1
   return
 }
 
-// 96 columns take three times the registers of 256 bits that there are. In a near cache, each third of them is read from
-// row to row; from 4 MiB on, each row is read whole.
+// A sum of 128 columns takes twice the registers of 256 bits that there are. In a near cache, each half of them is read
+// from row to row; from 4 MiB on, each row is read whole.
 // CHECK-LABEL: func @narrow_rows_in_a_cache
-// CHECK:         scf.for %{{.+}} = %c0 to %c96 step %c32
-// CHECK-NEXT:      scf.for %{{.+}} step %c1 iter_args(%{{.+}} = %{{.+}}) -> (vector<32xf32>)
+// CHECK:         scf.for %{{.+}} = %c0 to %c128 step %c64
+// CHECK-NEXT:      scf.for %{{.+}} step %c1 iter_args(%{{.+}} = %{{.+}}) -> (vector<64xf32>)
 // CHECK-LABEL: func @narrow_rows_in_memory
-// CHECK-NOT:     -> (vector<32xf32>)
-// CHECK:         scf.for %{{.+}} to %c96 step %c32
+// CHECK-NOT:     -> (vector<64xf32>)
+// CHECK:         scf.for %{{.+}} to %c128 step %c32
 // CHECK-NEXT:      vector.load %{{.+}} : memref<384xf32>
 // CHECK:           memref.prefetch
-// CHECK-NOT:     -> (vector<32xf32>)
+// CHECK-NOT:     -> (vector<64xf32>)
 // CHECK:         return
-func.func @narrow_rows_in_a_cache(%x: memref<10000x96xf32>, %sum: memref<96xf32>) {
+func.func @narrow_rows_in_a_cache(%x: memref<8000x128xf32>, %sum: memref<128xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
-      ins(%x : memref<10000x96xf32>) outs(%sum : memref<96xf32>)
+      ins(%x : memref<8000x128xf32>) outs(%sum : memref<128xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256, streaming_bytes = 33554432>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32
@@ -413,9 +413,9 @@ func.func @narrow_rows_in_a_cache(%x: memref<10000x96xf32>, %sum: memref<96xf32>
   return
 }
 
-func.func @narrow_rows_in_memory(%x: memref<11000x96xf32>, %sum: memref<96xf32>) {
+func.func @narrow_rows_in_memory(%x: memref<8200x128xf32>, %sum: memref<128xf32>) {
   linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}
-      ins(%x : memref<11000x96xf32>) outs(%sum : memref<96xf32>)
+      ins(%x : memref<8200x128xf32>) outs(%sum : memref<128xf32>)
       attrs = {bngrad.schedule = #bngrad.schedule<rows, vector_bits = 256, streaming_bytes = 33554432>} {
   ^bb0(%e: f32, %acc: f32):
     %0 = arith.addf %acc, %e fastmath<reassoc> : f32

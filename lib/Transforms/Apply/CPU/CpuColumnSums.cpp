@@ -212,7 +212,7 @@ Value TableLoops::areAddedAtOnce(OpBuilder &b, const ColumnRows &chain) const {
 
 Value TableLoops::getWideDistance(OpBuilder &b, const ColumnRows &chain,
                                   Value areAtOnce) const {
-  if (chain.order == RowOrder::Apart)
+  if (chain.order == RowOrder::Apart || areReadAgain())
     return Value();
   IndexBuilder index = at(b);
   Value page = constant(b, getPageElements(current.reduction));

@@ -29,16 +29,36 @@ static Value getTable(const StageTables &stage, OpOperand *operand) {
   return stage.reduction.inOrder.lookup(operand->get());
 }
 
+/// The row that is read in place of `row`, one of `rows`: the two halves of
+/// `rows` take turns, as a core reads two places of memory up to 1.6 times
+/// faster than one.
+static Value takeTurns(IndexBuilder index, Interval rows, Value row) {
+  Value two = index.constant(2);
+  Value half = index.div(index.sub(rows.to, rows.from), two);
+  Value number = index.sub(row, rows.from);
+  Value turn = index.add(index.div(number, two),
+                         index.mul(index.rem(number, two), half));
+  // The last one of an odd number of rows belongs to no half.
+  Value isOfHalf =
+      index.compare(arith::CmpIPredicate::ult, number, index.mul(half, two));
+  return index.add(rows.from, index.select(isOfHalf, turn, number));
+}
+
 void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
   Interval columns = {constant(b, 0), rows.columns};
   Value vector = constant(b, lanes);
   auto getEntry = [&](OpBuilder &nested, Value column) -> Piece {
     return {at(nested).add(rows.entry, column), lanes};
   };
-  auto emitSumsOfStage = [&](unsigned stage) {
-    emitZeroSums(b, tables.stages[stage].sums, rows.entry, rows.columns);
-    emitColumnSums(b, tables.stages[stage].sums, rows);
+  auto emitSumsOf = [&](const ColumnRows &inOrder) {
+    emitZeroSums(b, ofStage().sums, rows.entry, rows.columns);
+    emitColumnSums(b, ofStage().sums, inOrder);
   };
+  auto getRunInTurns = [&](OpBuilder &nested, Value row) {
+    return rows.getRun(nested, takeTurns(at(nested), rows.rows, row));
+  };
+  ColumnRows inTurns = rows;
+  inTurns.getRun = getRunInTurns;
   const StageTables &ofSum = tables.stages[moments->sum];
   const StageTables &ofSquares = tables.stages[moments->sum + 1];
   Value firsts = getTable(ofSum, moments->first);
@@ -46,7 +66,7 @@ void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
   Value elements = toDouble(b, at(b).sub(rows.rows.to, rows.rows.from));
 
   enterStage(moments->sum);
-  emitSumsOfStage(stageNumber);
+  emitSumsOf(inTurns);
   emitFor(b, columns, vector, [&](OpBuilder &nested, Value column) {
     Piece entry = getEntry(nested, column);
     Value sum = joinEntries(nested, ofSum.sums, entry).front();
@@ -57,7 +77,7 @@ void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
 
   enterStage(moments->sum + 1);
   fillSumPairs(b, tables, rows.entry, rows.columns);
-  emitSumsOfStage(stageNumber);
+  emitSumsOf(rows);
   Value countBefore = toDouble(b, before);
   emitFor(b, columns, vector, [&](OpBuilder &nested, Value column) {
     Piece entry = getEntry(nested, column);

@@ -27,7 +27,8 @@ static constexpr int64_t kMostShuffles = 16;
 /// Columns whose sums stay in long registers from row to row. Columns for which
 /// there are not enough registers are read piece by piece, with jumps from row
 /// to row that prefetchers do not follow. Only data in a core's own cache are
-/// faster to read so, that is, groups with at most `kNarrowBytes` of data.
+/// faster to read so: groups with at most `kNarrowBytes` of data, and data that
+/// a stage reads again.
 static constexpr int64_t kNarrowColumns = 128;
 static constexpr int64_t kNarrowBytes = 4 << 20;
 
@@ -92,10 +93,13 @@ GroupTables TableLoops::createTables(OpBuilder &b,
   GroupTables result = listOperands();
   // The types of the sums, and the operands of generics, of all stages.
   auto forEachSum = [&](function_ref<void(StageTables &, Type)> body) {
-    for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages))
-      if (stage.reduction)
-        for (auto [i, term] : getReductionValues(stage.reduction)->terms)
-          body(ofStage, term.getType());
+    for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages)) {
+      if (!stage.reduction)
+        continue;
+      ReductionValues found = *getReductionValues(stage.reduction);
+      for (auto [i, term] : found.terms)
+        body(ofStage, term.getType());
+    }
   };
   auto getMaps = [&](TableUse use) {
     SmallVector<ChannelTables *> maps;
@@ -282,8 +286,10 @@ Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
   auto isAtMost = [&](Value value, int64_t most) {
     return index.compare(arith::CmpIPredicate::ule, value, constant(b, most));
   };
+  Value areNear = areReadAgain() ? arith::ConstantIntOp::create(b, loc, 1, 1)
+                                 : isAtMost(bytes, kNarrowBytes);
   Value most =
-      index.select(isAtMost(bytes, kNarrowBytes), constant(b, kNarrowColumns),
+      index.select(areNear, constant(b, kNarrowColumns),
                    constant(b, std::min(getMostColumns(), kNarrowColumns)));
   return index.compare(arith::CmpIPredicate::ule, columns, most);
 }

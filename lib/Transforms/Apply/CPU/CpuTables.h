@@ -126,6 +126,11 @@ protected:
   /// The same, in the order of pairs if `generic` uses it.
   void readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
                           const Piece &piece, Run &run) const;
+  /// Whether an earlier stage has just read the rows of the current stage, so
+  /// that they are in a core's own cache.
+  bool areReadAgain() const {
+    return moments && stageNumber == moments->sum + 1;
+  }
   /// An i1: whether rows of `columns` are narrow.
   Value areNarrow(OpBuilder &b, Value columns) const;
   /// Copies the entries of whole pieces of `columns`, from `first` on, to the
@@ -223,8 +228,8 @@ private:
                  const ColumnRows &rows) const;
   /// The number of columns for which there are registers.
   int64_t getMostColumns() const {
-    // CPUs with long registers have 32 of them.
-    return schedule.vectorBits >= 512 ? 2 * wide : wide;
+    // CPUs with long registers have 32 of them, others half as many.
+    return schedule.vectorBits >= 512 || numSums() == 1 ? 2 * wide : wide;
   }
 };
 
