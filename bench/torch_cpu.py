@@ -1,4 +1,4 @@
-"""bngrad.torch beside PyTorch's own gradients, eager and compiled.
+"""bngrad.torch beside PyTorch's own batch norms: the backward and the forward pass, eager and compiled.
 
     PYTHONPATH=<folder of bngrad> python bench/torch_cpu.py [--isa=NAME] [--output=FILE.md] [--rounds=N] [--assert]
 
@@ -12,6 +12,8 @@ pays for its pages.
 """
 
 import argparse
+import dataclasses
+import math
 import os
 import pathlib
 import statistics
@@ -38,14 +40,35 @@ SHAPES = {
                     (16, 960, 7, 7), (16, 1280, 7, 7)],
     "3-D": [(4, 32, 16, 56, 56), (2, 64, 8, 28, 28), (8, 128, 4, 14, 14)],
 }
-# PyTorch's time over bngrad's, at least, of each shape whose three tensors fit into the last-level cache.
-LIMITS = {("f32", "channels first"): 1.0, ("f32", "channels last"): 1.0, ("bf16", "channels first"): 1.6,
-          ("bf16", "channels last"): 2.0}
-# Of all shapes, and of their geometric mean.
-LEAST, LEAST_MEAN = 1.0, 1.6
-# How much faster than PyTorch the first shape is to be.
-GOALS = {("f32", "channels first"): 1.3, ("f32", "channels last"): 1.1, ("bf16", "channels first"): 1.8,
-         ("bf16", "channels last"): 1.8}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What PyTorch's time over bngrad's is to be for one pass of a batch norm.
+
+    op: PyTorch's op.
+    tensors: data that the pass reads and writes, with the sizes of its input.
+    limits: least ratios by (type, layout) of shapes whose `tensors` fit into the last-level cache.
+    goals: by (type, layout), of the first shape.
+    least_mean: of the geometric mean; None if there is no limit yet.
+    """
+
+    op: str
+    tensors: int
+    limits: dict
+    goals: dict
+    least_mean: float | None
+
+
+# The least ratio of each shape, and of a tiny call.
+LEAST = 1.0
+KINDS = [(type, layout) for type in ("f32", "bf16") for layout in ("channels first", "channels last")]
+PARTS = {
+    "backward": Part("native_batch_norm_backward", 3, dict(zip(KINDS, (1.0, 1.0, 1.6, 2.0))),
+                     dict(zip(KINDS, (1.3, 1.1, 1.8, 1.8))), 1.6),
+    "forward": Part("native_batch_norm", 2, dict(zip(KINDS, (1.3, 1.3, 1.0, 1.0))),
+                    dict(zip(KINDS, (5.0, 1.4, 1.8, 1.8))), None),
+}
 
 
 def restart(isa):
@@ -108,8 +131,8 @@ def eager_contenders(function):
             "twin": Contender(function)}
 
 
-def make_call(shape, dtype, is_last):
-    """A call of aten::native_batch_norm_backward in training."""
+def make_call(part, shape, dtype, is_last):
+    """A call of `part` of a batch norm in training, as PyTorch's modules make it."""
     import torch
 
     memory_format = torch.contiguous_format
@@ -117,12 +140,16 @@ def make_call(shape, dtype, is_last):
         memory_format = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
     grad_output, input = (torch.randn(shape).to(dtype).to(memory_format=memory_format) for _ in range(2))
     mean, inv_std, weight = (torch.linspace(low, 1.5, shape[1]) for low in (-0.5, 0.5, 0.4))
+    if part == "forward":
+        op = torch.ops.aten.native_batch_norm.default
+        running_mean, running_var = torch.zeros(shape[1]), torch.ones(shape[1])
+        return lambda: op(input, weight, mean, running_mean, running_var, True, 0.1, 1e-5)
     op = torch.ops.aten.native_batch_norm_backward.default
     return lambda: op(grad_output, input, weight, None, None, mean, inv_std, True, 1e-5, [True] * 3)
 
 
-def measure_shapes(rounds):
-    """Rows (network, shape, type, layout, seconds of pytorch, bngrad, twin)."""
+def measure_shapes(part, rounds):
+    """Rows (network, shape, type, layout, seconds of pytorch, bngrad, twin) of `part`."""
     import torch
 
     rows = []
@@ -130,7 +157,7 @@ def measure_shapes(rounds):
         for shape in shapes:
             for type, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
                 for is_last in (False, True):
-                    call = make_call(shape, dtype, is_last)
+                    call = make_call(part, shape, dtype, is_last)
                     start = time.process_time()
                     call()
                     # Short calls need more rounds, and several calls in one.
@@ -138,14 +165,14 @@ def measure_shapes(rounds):
                     best = measure(eager_contenders(call), rounds * (3 if shape == FIRST else 1), calls)
                     layout = "channels last" if is_last else "channels first"
                     rows.append((network, "x".join(map(str, shape)), type, layout, *best.values()))
-                    print(*rows[-1][:4], f"{best['pytorch'] / best['bngrad']:.2f}", flush=True)
+                    print(part, *rows[-1][:4], f"{best['pytorch'] / best['bngrad']:.2f}", flush=True)
     return rows
 
 
-def measure_tiny(rounds):
+def measure_tiny(part, rounds):
     import torch
 
-    return measure(eager_contenders(make_call((2, 4, 2, 2), torch.float32, False)), rounds, 3000)
+    return measure(eager_contenders(make_call(part, (2, 4, 2, 2), torch.float32, False)), rounds, 3000)
 
 
 def backward_of(module, called, inputs, grad_output, enter, leave):
@@ -225,61 +252,75 @@ def measure_compiled(rounds):
     return rows
 
 
-def is_in_cache(shape, type):
-    """Whether grad_output, input and grad_input fit into the last-level cache."""
-    elements = 1
-    for size in shape.split("x"):
-        elements *= int(size)
-    return 3 * elements * (2 if type == "bf16" else 4) <= machine.last_level_cache()
+def is_in_cache(shape, type, tensors):
+    """Whether `tensors` of this shape and type fit into the last-level cache."""
+    elements = math.prod(map(int, shape.split("x")))
+    return tensors * elements * (2 if type == "bf16" else 4) <= machine.last_level_cache()
 
 
-def list_failures(tiny, rows):
-    """The ratios below their limits, beyond what PyTorch and its twin differ by, as lines."""
-    failures = []
+def list_failures(part, tiny, rows):
+    """The ratios of `part` below their limits, beyond what PyTorch and its twin differ by, as lines."""
+    failures, wanted = [], PARTS[part]
 
     def require(what, ratio, limit, twin=1.0):
         if ratio * max(twin, 1 / twin) < limit:
-            failures.append(f"{what}: expected PyTorch / bngrad of at least {limit}, got {ratio:.2f} (twin {twin:.2f})")
+            failures.append(f"{part}, {what}: expected PyTorch / bngrad of at least {limit}, got {ratio:.2f} (twin {twin:.2f})")
 
     for network, shape, type, layout, pytorch, bngrad, twin in rows:
-        limit = LIMITS[type, layout] if is_in_cache(shape, type) else LEAST
+        limit = wanted.limits[type, layout] if is_in_cache(shape, type, wanted.tensors) else LEAST
         require(f"{shape} {type} {layout}", pytorch / bngrad, limit, pytorch / twin)
-    require("geometric mean", statistics.geometric_mean(row[4] / row[5] for row in rows), LEAST_MEAN)
+    if wanted.least_mean:
+        require("geometric mean", find_mean(rows), wanted.least_mean)
     require("2x4x2x2", tiny["pytorch"] / tiny["bngrad"], LEAST, tiny["pytorch"] / tiny["twin"])
     return failures
 
 
-def report(described, version, tiny, rows, compiled, rounds):
-    ratios = [pytorch / bngrad for *_, pytorch, bngrad, _ in rows]
+def find_mean(rows):
+    """The geometric mean of PyTorch / bngrad."""
+    return statistics.geometric_mean(row[4] / row[5] for row in rows)
+
+
+def report_part(part, tiny, rows):
+    """The section of `part`."""
+    wanted = PARTS[part]
     noise = max(max(pytorch / twin, twin / pytorch) for *_, pytorch, _, twin in rows)
+    limits = ", ".join(f"{limit} of {type} with {layout}" for (type, layout), limit in wanted.limits.items())
+    mean = f", their mean {wanted.least_mean}" if wanted.least_mean else ""
     lines = [
-        "# bngrad.torch beside PyTorch",
+        f"## aten::{wanted.op}, training",
         "",
-        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, {instruction_sets.to_text(described)}, one thread, commit",
-        f"`{described['commit']}`, {described['date']}. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
-        "allocate their outputs. The twin is PyTorch once more.",
-        "",
-        "## aten::native_batch_norm_backward, training",
-        "",
-        f"PyTorch / bngrad: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}; PyTorch",
+        f"PyTorch / bngrad: geometric mean {find_mean(rows):.2f}, least {min(row[4] / row[5] for row in rows):.2f}; PyTorch",
         f"and its twin differ by up to {noise:.2f}. A call of 2x4x2x2 takes {tiny['pytorch'] * 1e6:.1f} µs in PyTorch",
         f"and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: PyTorch / bngrad {tiny['pytorch'] / tiny['bngrad']:.2f}. With "
         "`--assert`, ratios",
-        f"must be at least {LEAST}, their mean {LEAST_MEAN}, and those of bf16 in the last-level cache "
-        f"{LIMITS['bf16', 'channels first']} with channels first and",
-        f"{LIMITS['bf16', 'channels last']} with channels last, beyond the difference of the twin.",
+        f"must be at least {LEAST}{mean}, and those of data in the last-level cache",
+        f"{limits}, beyond the difference of the twin.",
         "",
         "| shapes of | shape | type | layout | PyTorch, ms | bngrad, ms | PyTorch / bngrad | goal | twin |",
         "|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
     first = "x".join(map(str, FIRST))
     for network, shape, type, layout, pytorch, bngrad, twin in rows:
-        goal = f"{GOALS[type, layout]}" if shape == first else ""
+        goal = f"{wanted.goals[type, layout]}" if shape == first else ""
         lines.append(f"| {network} | {shape} | {type} | {layout} | {pytorch * 1e3:.3g} | {bngrad * 1e3:.3g} "
                      f"| {pytorch / bngrad:.2f} | {goal} | {pytorch / twin:.2f} |")
+    return lines
+
+
+def report(described, version, parts, compiled, rounds):
+    """The document: `parts` has the tiny call and the rows of each part."""
+    lines = [
+        "# bngrad.torch beside PyTorch",
+        "",
+        f"`bench/torch_cpu.py`: PyTorch {version}, {described['cpu']}, {instruction_sets.to_text(described)}, one thread, commit",
+        f"`{described['commit']}`, {described['date']}. CPU time, minima of {rounds} rounds in which the contenders take turns. Both",
+        "allocate their outputs. The twin is PyTorch once more.",
+    ]
+    for part, (tiny, rows) in parts.items():
+        lines += ["", *report_part(part, tiny, rows)]
     lines += [
         "",
-        f"## Passes of a block, {first}, f32",
+        f"## Passes of a block, {'x'.join(map(str, FIRST))}, f32",
         "",
         "*Enabled* is eager mode with `enable()`, *whole* `torch.compile` with `enable(compile=True)`; the goal of its",
         "backward pass is at most 1.1 of enabled. Times in ms.",
@@ -315,14 +356,16 @@ def main():
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    tiny = measure_tiny(arguments.rounds)
     compiled = measure_compiled(arguments.rounds)
-    rows = measure_shapes(arguments.rounds)
-    lines = report(described, torch.__version__, tiny, rows, compiled, arguments.rounds)
+    parts = {part: (measure_tiny(part, arguments.rounds), measure_shapes(part, arguments.rounds)) for part in PARTS}
+    lines = report(described, torch.__version__, parts, compiled, arguments.rounds)
     output = arguments.output or ROOT / "bench" / "results" / f"torch-{instruction_sets.find(isa).stem}.md"
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
-    failures = list_failures(tiny, rows) if arguments.asserts else []
+    failures = []
+    if arguments.asserts:
+        for part, (tiny, rows) in parts.items():
+            failures += list_failures(part, tiny, rows)
     for line in failures:
         print("FAILED:", line)
     return 1 if failures else 0

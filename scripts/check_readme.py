@@ -14,6 +14,7 @@ Usage: check_readme.py README [LOG]
 * The README states no number of tests, which no check could keep up to date.
 """
 
+import itertools
 import json
 import math
 import re
@@ -27,9 +28,10 @@ import documents
 COLUMNS = ["data", "PyTorch", "oneDNN", "torch.compile", "JAX/XLA", "IREE", "MLIR's own passes"]
 GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
           "bf16 NCHW": ("bf16", "nchw"), "bf16 NHWC": ("bf16", "nhwc")}
-# By row of the first table: the instruction set of its results.
-CPU_COLUMNS = ["CPU", *GROUPS]
+# By row of the first table: the instruction set of its results, and PyTorch's op by the pass that it computes.
+CPU_COLUMNS = ["CPU", "pass", *GROUPS]
 CPUS = {"AVX-512": "x86-64-v4-avx512bf16", "AVX2": "x86-64-v3"}
+PASSES = {"backward": "native_batch_norm_backward", "forward": "native_batch_norm"}
 LAYOUTS = {"channels first": "nchw", "channels last": "nhwc"}
 # By column: in cpu-*.json, of which the fastest counts, and in compilers-*.json.
 LIBRARIES = {"PyTorch": ["torch"], "oneDNN": ["onednn", "onednn-debian"]}
@@ -75,15 +77,20 @@ def split_rows(text: str) -> List[List[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n")]
 
 
-def make_cpu_row(cpu: str, results: Optional[str]) -> List[str]:
-    """The README's row of a class of CPU from a file of bench/torch_cpu.py, or without numbers: geometric means."""
-    ratios: Dict = {group: [] for group in GROUPS.values()}
-    for row in split_rows(results or ""):
-        # shapes of, shape, type, layout, times of both, ratio, and others.
-        if len(row) > 6 and row[3] in LAYOUTS:
-            ratios[row[2], LAYOUTS[row[3]]].append(float(row[6]))
-    return [cpu] + [f"{math.exp(sum(map(math.log, found)) / len(found)):.1f}" if found else "-"
-                    for found in ratios.values()]
+def make_cpu_rows(cpu: str, results: str) -> List[List[str]]:
+    """The README's rows of a class of CPU from a file of bench/torch_cpu.py: geometric means of each pass in it."""
+    made = []
+    for name, op in PASSES.items():
+        ratios: Dict = {group: [] for group in GROUPS.values()}
+        _, _, section = results.partition(f"## aten::{op}, training\n")
+        for row in split_rows(section.split("\n## ")[0]):
+            # shapes of, shape, type, layout, times of both, ratio, and others.
+            if len(row) > 6 and row[3] in LAYOUTS:
+                ratios[row[2], LAYOUTS[row[3]]].append(float(row[6]))
+        if all(ratios.values()):
+            made.append([cpu, name] + [f"{math.exp(sum(map(math.log, found)) / len(found)):.1f}"
+                                       for found in ratios.values()])
+    return made
 
 
 def compare_cpus(readme: str, folder: Path) -> List[str]:
@@ -91,15 +98,18 @@ def compare_cpus(readme: str, folder: Path) -> List[str]:
     rows = split_rows(readme)
     if CPU_COLUMNS not in rows:
         return [f"expected a table with the columns {', '.join(CPU_COLUMNS)}"]
-    differences = []
-    for number, (cpu, isa) in enumerate(CPUS.items(), rows.index(CPU_COLUMNS) + 2):
+    differences, made = [], []
+    for cpu, isa in CPUS.items():
         path = folder / f"torch-{isa}.md"
-        made = make_cpu_row(cpu, path.read_text(encoding="utf-8") if path.exists() else None)
-        if rows[number:number + 1] != [made]:
-            found = " | ".join(rows[number]) if number < len(rows) else ""
-            differences.append(f"README: {found}\n   run: {' | '.join(made)}")
-        if path.exists() and f"(bench/results/{path.name})" not in readme:
-            differences.append(f"expected a link to bench/results/{path.name}")
+        if path.exists():
+            made += make_cpu_rows(cpu, path.read_text(encoding="utf-8"))
+            if f"(bench/results/{path.name})" not in readme:
+                differences.append(f"expected a link to bench/results/{path.name}")
+    start = rows.index(CPU_COLUMNS) + 2
+    found = list(itertools.takewhile(lambda row: len(row) == len(CPU_COLUMNS), rows[start:]))
+    if found != made:
+        differences += [f"README: {' | '.join(row)}" for row in found if row not in made]
+        differences += [f"   run: {' | '.join(row)}" for row in made if row not in found]
     return differences
 
 
@@ -179,19 +189,24 @@ def self_test() -> None:
     assert len(compare_table("PyTorch 2.15", cpu, compilers)) == 1
     assert len(compare_table(table + rows.split("\n")[0] + "\n", cpu, compilers)) == 1
     assert len(compare_table(table.replace(rows.split("\n")[0] + "\n", ""), cpu, compilers)) == 1
-    results = ("| net | 1x1 | f32 | channels first | 2 | 1 | 2.00 | | 1.00 |\n| net | 1x2 | f32 | channels first | 2 | 1 | 8.00 | | 1.00 |\n"
-               "| net | 1x1 | bf16 | channels last | 2 | 1 | 3.00 | | 1.00 |\n| block | channels last | 1 | 2 | 3 | 4 | 5 | 6 |\n")
-    assert make_cpu_row("AVX2", results) == ["AVX2", "4.0", "-", "-", "3.0"]
-    assert make_cpu_row("AVX2", None) == ["AVX2", "-", "-", "-", "-"]
+    shapes = "".join(f"| net | {size} | {type} | {layout} | 2 | 1 | {ratio} | | 1.00 |\n" for type in ("f32", "bf16")
+                     for layout in LAYOUTS for size, ratio in (("1x1", 2), ("1x2", 8)))
+    forward = shapes.replace("| 8 |", "| 18 |")
+    results = (f"## aten::native_batch_norm_backward, training\n{shapes}\n## aten::native_batch_norm, training\n{forward}"
+               "\n## Passes of a block\n| block | channels last | 1 | 2 | 3 | 4 | 5 | 6 |\n")
+    rows = [["AVX2", "backward", *["4.0"] * 4], ["AVX2", "forward", *["6.0"] * 4]]
+    assert make_cpu_rows("AVX2", results) == rows
+    assert make_cpu_rows("AVX2", results.split("\n## aten::native_batch_norm, ")[0]) == rows[:1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        table = f"| {' | '.join(CPU_COLUMNS)} |\n|---|\n| AVX-512 | - | - | - | - |\n| AVX2 | 4.0 | - | - | 3.0 |\n"
+        table = "\n".join(f"| {' | '.join(row)} |" for row in (CPU_COLUMNS, ["---"], *rows)) + "\n\n"
         linked = table + "[AVX2](bench/results/torch-x86-64-v3.md)"
         # Numbers without results, and results without a link.
-        assert len(compare_cpus(linked, folder)) == 1
+        assert len(compare_cpus(linked, folder)) == 2
         (folder / "torch-x86-64-v3.md").write_text(results, encoding="utf-8")
         assert compare_cpus(linked, folder) == []
-        assert len(compare_cpus(table, folder)) == len(compare_cpus(linked.replace("3.0 |", "3.1 |"), folder)) == 1
+        assert len(compare_cpus(table, folder)) == 1
+        assert len(compare_cpus(linked.replace("6.0 |", "6.1 |", 1), folder)) == 2
         assert len(compare_cpus("", folder)) == 1
     row = "| H100 | 1.2 | [measured](bench/results/h100-80gb.md) |"
     assert find_unmeasured(f"H100\n\n{row}\n| x100 | 1 |\n", ["h100-80gb"]) == []
