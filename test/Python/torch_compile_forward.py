@@ -297,7 +297,10 @@ def test_others_are_decomposed(monkeypatch):
             _inductor._decompose_forward(op, *arguments[:place], value, *arguments[place + 1:])
             assert len(calls) == 1 and calls.pop()[place] is value
         _inductor._decompose_forward(op, *arguments)
-    assert not calls
+        assert not calls
+        # Each of these types is covered, but not both.
+        _inductor._decompose_forward(op, input.bfloat16(), *arguments[1:4], torch.ones(3).bfloat16(), *arguments[5:])
+    assert len(calls) == 1
 
 
 if __name__ == "__main__":
