@@ -32,7 +32,7 @@ TIMM = ["resnet10t", "efficientnet_lite0", "ghostnet_100", "lcnet_050"]
 def make_network(name):
     torch.manual_seed(0)
     network = (torchvision.models.get_model(name, num_classes=CLASSES) if name in TORCHVISION else
-               timm.create_model(name, num_classes=CLASSES))
+               timm.create_model(name, num_classes=CLASSES, drop_rate=0.0))
     for module in network.modules():
         if isinstance(module, (nn.Dropout, torchvision.ops.StochasticDepth)):
             module.p = 0.0
