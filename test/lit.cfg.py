@@ -128,7 +128,7 @@ add_feature("python-package", os.path.exists(os.path.join(package_site, "bngrad"
 # bngrad_compiler, whose libraries are links to those of the build.
 add_feature("python-compiler", os.path.exists(os.path.join(
     package_site, "bngrad_compiler", "_lib", f"libBNGradCompiler.so.{config.bngrad_soversion}")))
-for framework in ("torch", "jax", "flax"):
+for framework in ("torch", "torchvision", "timm", "jax", "flax"):
     add_feature(framework, has_module(framework))
 # The tools of scripts/check_format.sh and scripts/check_tidy.sh, installed by scripts/test.sh.
 add_feature("clang-format", shutil.which("clang-format-22") is not None)

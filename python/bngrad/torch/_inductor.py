@@ -1,20 +1,26 @@
-"""Whole gradients of batch norms in graphs of torch.compile.
+"""Whole batch norms and gradients in graphs of torch.compile.
 
-Inductor decomposes `aten::native_batch_norm_backward` into its own loops.
-While this is active, its table of decompositions turns the gradient into
-`bngrad::batch_norm_backward` instead. A pass on the joint graph of forward and
-backward handles a ReLU between the op and the incoming gradient, which leaves a
-`where` there. The forward pass saves its statistics in f32 for data of 16 bits,
-as eager mode does. Inductor's loops that store or load a condition are slow on CPUs,
-ten times as slow as others, since they convert its bytes one by one. So a
-condition that compares is recomputed in the backward pass, from values that
-most networks save anyway, and in the loop that needs it. The mask of any other
-condition is an operand of the op, if nothing else needs the masked gradient, so
+Inductor decomposes batch norms of aten and their gradients into its own loops.
+While this is active, its table of decompositions turns the forward pass in
+training into `bngrad::batch_norm_training`, and the gradient into
+`bngrad::batch_norm_backward`, which takes mean and inv_std from the forward
+pass. In evaluation, the forward pass is element-wise, and a loop of inductor
+computes it together with its neighbors.
+
+A pass on the joint graph of forward and backward handles the gradients of ReLUs
+and other activations, which are a `where`. Inductor's loops that store or load
+a condition are slow on CPUs, ten times as slow as others, since they convert
+its bytes one by one. So a condition that compares is recomputed in the backward
+pass, from values that most networks save anyway, and in the loop that needs it.
+The mask of any other condition between the gradient's op and the incoming
+gradient is an operand of the op, if nothing else needs the masked gradient, so
 that no loop loads it.
 """
 
+import enum
 import functools
 import hashlib
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -46,13 +52,11 @@ _CONNECTIVES = {_aten.bitwise_and.Tensor, _aten.bitwise_not.default,
 _MASK = 7
 
 
-def _is_covered(input, weight, mean, statistic) -> bool:
-    parameters = [weight, mean, statistic]
+def _is_covered(input, *parameters) -> bool:
     return (input.device.type == "cpu" and input.dtype in _DTYPES
-            and mean is not None and statistic is not None
-            and mean.numel() == input.shape[1]
             and all(parameter is None or
-                    parameter.dtype in (input.dtype, torch.float32)
+                    (parameter.dtype in (input.dtype, torch.float32)
+                     and parameter.numel() == input.shape[1])
                     for parameter in parameters))
 
 
@@ -60,7 +64,8 @@ def _decompose(grad_out, input, weight, running_mean, running_var, save_mean,
                save_invstd, train, eps, output_mask):
     mean = save_mean if train else running_mean
     statistic = save_invstd if train else running_var
-    if not _is_covered(input, weight, mean, statistic):
+    if (mean is None or statistic is None
+            or not _is_covered(input, weight, mean, statistic)):
         if _replaced[_OP] is None:
             return NotImplemented
         return _replaced[_OP](grad_out, input, weight, running_mean, running_var,
@@ -78,13 +83,62 @@ def _decompose(grad_out, input, weight, running_mean, running_var, save_mean,
                        for grad in grads[1:])
 
 
-def _decompose_forward(replaced: Callable, input, *arguments):
+# The forward pass -----------------------------------------------------------
+
+
+def _is_forward_covered(input, *parameters) -> bool:
+    """Whether the parameters also have one type, as in eager mode."""
+    types = {each.dtype for each in parameters if each is not None}
+    return (input.dim() >= 2 and len(types) <= 1
+            and _is_covered(input, *parameters))
+
+
+def _update_running(running, batch, momentum):
+    new = momentum * batch + (1 - momentum) * running
+    return new.to(running.dtype)
+
+
+def _train(input, weight, bias, running_mean, running_var, momentum, eps):
+    """Output, mean and inv_std, and the new running statistics."""
+    is_tracked = running_mean is not None
+    output, mean, variance, inv_std = torch.ops.bngrad.batch_norm_training(
+        input, weight, bias, eps, output_mask=[True, True, is_tracked, True])
+    if not is_tracked:
+        return (output, mean, inv_std), ()
+    count = input.numel() // input.shape[1]
+    # Aten's variance of one element is NaN.
+    unbiased = variance * (count / (count - 1) if count != 1 else math.nan)
+    return (output, mean, inv_std), (
+        _update_running(running_mean, mean, momentum),
+        _update_running(running_var, unbiased, momentum))
+
+
+def _decompose_forward(op, *arguments):
+    """`op` is one of _FORWARDS."""
+    names = [argument.name for argument in op._schema.arguments]
+    given = dict(zip(names, arguments, strict=True))
+    training = given.pop("training")
+    input, weight, bias = arguments[:3]
+    running = [given.setdefault(name, None)
+               for name in ("running_mean", "running_var")]
+    if (not training or (running[0] is None) != (running[1] is None)
+            or not _is_forward_covered(input, weight, bias, *running)):
+        return _replaced[op](*arguments)
+    results, new = _train(**given)
+    if len(op._schema.returns) == 5:
+        return *results, *new
+    for each, value in zip(running, new):
+        each.copy_(value)
+    return results
+
+
+def _widen_statistics(op, input, *arguments):
     """Inductor's decomposition, which computes in f32 but would save
-    statistics in the type of the data."""
+    statistics in the type of the data; eager mode saves them in f32."""
     if (input.device.type != "cpu" or
             input.dtype not in (torch.float16, torch.bfloat16)):
-        return replaced(input, *arguments)
-    output, *statistics = replaced(input.float(), *arguments)
+        return _replaced[op](input, *arguments)
+    output, *statistics = _replaced[op](input.float(), *arguments)
     return output.to(input.dtype), *statistics
 
 
@@ -163,6 +217,29 @@ def _find_comparisons(condition: torch.fx.Node) -> list[torch.fx.Node] | None:
     return nodes
 
 
+def _recompute(comparisons: list[torch.fx.Node]) -> None:
+    for comparison in comparisons:
+        comparison.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+
+
+def _recompute_conditions_on_outputs(graph: torch.fx.Graph) -> None:
+    """Without this, the backward pass would load conditions on what follows a
+    whole batch norm, whose output is not recomputed."""
+    outputs = set()
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        if (node.target == torch.ops.bngrad.batch_norm_training.default
+                or not outputs.isdisjoint(node.all_input_nodes)):
+            outputs.add(node)
+        if node.target != _aten.where.self:
+            continue
+        comparisons = _find_comparisons(node.args[0]) or []
+        if any(not outputs.isdisjoint(comparison.all_input_nodes)
+               for comparison in comparisons):
+            _recompute(comparisons)
+
+
 def _handle_relus(graph: torch.fx.Graph) -> None:
     for node in list(graph.nodes):
         if (node.op != "call_function" or
@@ -177,8 +254,7 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
             where.meta["inductor_realize_to_strides"] = True
         comparisons = _find_comparisons(condition)
         if comparisons is not None:
-            for comparison in comparisons:
-                comparison.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+            _recompute(comparisons)
         elif all(user.target == node.target for user in where.users):
             # Each of these nodes takes the mask.
             _give_mask(graph, node, grad_output, condition, selects_zero)
@@ -186,7 +262,7 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
                 graph.erase_node(where)
 
 
-def _make_pass(other: Any):
+def _make_pass(other: Any, state: "State"):
     """Makes the pass, which runs after the user's passes."""
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -198,58 +274,82 @@ def _make_pass(other: Any):
         def __call__(self, graph: torch.fx.Graph) -> None:
             for each in others:
                 each(graph)
+            _recompute_conditions_on_outputs(graph)
             _handle_relus(graph)
 
         def uuid(self) -> Any | None:
-            """A name of this code, in the keys of inductor's caches: graphs
-            compiled with and without it are not mistaken for each other."""
+            """A name of this code and state, in the keys of inductor's caches:
+            graphs compiled with others are not mistaken for each other."""
             uuids = [each.uuid() if hasattr(each, "uuid") else None
                      for each in others]
             if None in uuids:
                 return None  # Nothing is cached.
             source = pathlib.Path(__file__).read_bytes()
-            return ("bngrad", hashlib.sha256(source).hexdigest(), *uuids)
+            digest = hashlib.sha256(source).hexdigest()
+            return ("bngrad", f"{digest} {state.name}", *uuids)
 
     return BatchNormPass()
 
 
 # State ----------------------------------------------------------------------
 
-_active = False
+
+class State(enum.Enum):
+    """What is kept whole."""
+    NOTHING = enum.auto()
+    GRADIENT = enum.auto()
+    FORWARD_AND_GRADIENT = enum.auto()
+
+
+_state = State.NOTHING
 # Inductor's decompositions.
 _replaced: dict[Any, Callable | None] = {}
 _other_pass = None
 _own_pass = None
 
 
-def set_active(active: bool) -> None:
+def set_state(state: State) -> None:
     """Changes inductor's table and pass, or restores them."""
-    global _active, _other_pass, _own_pass
-    if active == _active:
+    global _state
+    if state == _state:
         return
-    from torch._inductor import config, decomposition
+    from torch._inductor import decomposition
 
-    table = decomposition.decompositions
-    if active:
-        _replaced[_OP] = table.get(_OP)
-        table[_OP] = _decompose
-        for op in _FORWARDS:
-            if op in table:
-                _replaced[op] = table[op]
-                table[op] = functools.partial(_decompose_forward, table[op])
-        _other_pass = config.joint_custom_pre_pass
-        _own_pass = _make_pass(_other_pass)
-        config.joint_custom_pre_pass = _own_pass
-    else:
-        for op, replaced in _replaced.items():
-            if replaced is None:
-                del table[op]
-            else:
-                table[op] = replaced
-        _replaced.clear()
-        # A pass that the user has set meanwhile stays.
-        if config.joint_custom_pre_pass is _own_pass:
-            config.joint_custom_pre_pass = _other_pass
+    if _state != State.NOTHING:
+        _restore(decomposition.decompositions)
+    if state != State.NOTHING:
+        _replace(decomposition.decompositions, state)
     # Inductor keeps copies of the table.
     decomposition.fast_random_decomps.cache_clear()
-    _active = active
+    _state = state
+
+
+def _replace(table: dict, state: State) -> None:
+    global _other_pass, _own_pass
+    from torch._inductor import config
+
+    _replaced[_OP] = table.get(_OP)
+    table[_OP] = _decompose
+    forward = (_decompose_forward if state == State.FORWARD_AND_GRADIENT else
+               _widen_statistics)
+    for op in _FORWARDS:
+        if op in table:
+            _replaced[op] = table[op]
+            table[op] = functools.partial(forward, op)
+    _other_pass = config.joint_custom_pre_pass
+    _own_pass = _make_pass(_other_pass, state)
+    config.joint_custom_pre_pass = _own_pass
+
+
+def _restore(table: dict) -> None:
+    from torch._inductor import config
+
+    for op, replaced in _replaced.items():
+        if replaced is None:
+            del table[op]
+        else:
+            table[op] = replaced
+    _replaced.clear()
+    # A pass that the user has set meanwhile stays.
+    if config.joint_custom_pre_pass is _own_pass:
+        config.joint_custom_pre_pass = _other_pass

@@ -95,11 +95,18 @@ _lock = threading.Lock()
 _active: list[_Options] = []
 
 
+def _find_compiled_state() -> _inductor.State:
+    compiled = [each for each in _active if each.compile]
+    if any(each.forward for each in compiled):
+        return _inductor.State.FORWARD_AND_GRADIENT
+    return (_inductor.State.GRADIENT if compiled else _inductor.State.NOTHING)
+
+
 def _update() -> None:
     """Brings PyTorch's state in line with _active."""
     _backward.update(bool(_active))
     _forward.update(any(each.forward for each in _active))
-    _inductor.set_active(any(each.compile for each in _active))
+    _inductor.set_state(_find_compiled_state())
 
 
 def enable(*, forward: bool = True, compile: bool = False) -> None:
@@ -121,9 +128,10 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
 
     Args:
       forward: also the forward pass; otherwise, only the gradient.
-      compile: also keeps the gradient whole in graphs that torch.compile
-        compiles from now on, instead of decomposing it, and gives it the mask
-        of a ReLU before it. Graphs that were compiled before do not change.
+      compile: also in graphs that torch.compile compiles from now on: keeps
+        the gradient and, in training, the forward pass whole, instead of
+        decomposing them, and gives the gradient the mask of a ReLU before it.
+        Graphs that were compiled before do not change.
 
     Raises:
       RuntimeError: PyTorch refused to replace a kernel, or the C library cannot

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional, init
+from torch.nn import init
 from torch.profiler import record_function
 
 _Norm = torch.nn.modules.batchnorm._BatchNorm
@@ -19,22 +19,43 @@ def _accumulator(input: Tensor) -> torch.dtype:
     return torch.float64 if input.dtype == torch.float64 else torch.float32
 
 
+# From this ratio of mean and standard deviation on, rounding a mean to f32
+# would be the largest error of an output. Rarely do data come close to it.
+_LARGE_RATIO = 64
+
+
+def _compute_moments(input: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance of the batch of this process."""
+
+    def compute(data):
+        _, mean, variance, _ = torch.ops.bngrad.batch_norm_training(
+            data, output_mask=[False, True, True, False])
+        return mean, variance
+
+    mean, variance = compute(input)
+    if input.dtype == torch.float32:
+        # The mean of equal elements is exact.
+        is_rounded = (variance > 0) & (
+            mean.abs() > _LARGE_RATIO * variance.sqrt())
+        if is_rounded.any():
+            return compute(input.double())
+    return mean, variance
+
+
 def _gather_statistics(input: Tensor, group) -> tuple[Tensor, Tensor, Tensor]:
     """Mean, biased variance and the number of elements per channel over all
     processes, in f64: one all-gather of 2 C + 1 numbers.
 
     Parts of the batch are combined by Chan, Golub and LeVeque's formula
     (Algorithms for computing the sample variance, 1983), so that the variance
-    is as accurate as that of one process.
+    is as accurate as that of one process. Distances to the mean of the largest
+    part make the mean of equal elements exact.
     """
     channels = input.size(1)
     own = torch.zeros(2 * channels + 1, dtype=torch.float64)
     count = input.numel() // max(channels, 1)
     if count > 0:
-        dims = [dim for dim in range(input.dim()) if dim != 1]
-        variance, mean = torch.var_mean(input.to(_accumulator(input)), dims,
-                                        correction=0)
-        own[:channels], own[channels:-1] = mean, variance
+        own[:channels], own[channels:-1] = _compute_moments(input)
         own[-1] = count
     parts = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
     with record_function("bngrad.SyncBatchNorm.all_gather"):
@@ -43,10 +64,32 @@ def _gather_statistics(input: Tensor, group) -> tuple[Tensor, Tensor, Tensor]:
     means, variances = gathered[:, :channels], gathered[:, channels:-1]
     counts = gathered[:, -1:]
     total = counts.sum()
-    divisor = total.clamp(min=1)
-    mean = (counts * means).sum(0) / divisor
-    variance = (counts * (variances + (means - mean).square())).sum(0) / divisor
+    weights = counts / total.clamp(min=1)
+    distances = means - means[counts.argmax()]
+    distance = (weights * distances).sum(0)
+    mean = means[counts.argmax()] + distance
+    variance = (weights *
+                (variances + (distances - distance).square())).sum(0)
     return mean, variance, total
+
+
+def _normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None,
+               mean: Tensor, inv_std: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output, and mean and inv_std in the type of the arithmetic. What
+    rounding takes from the mean goes into the offset, so that the error of the
+    output does not grow with mean / standard deviation."""
+    dtype = _accumulator(input)
+    rounded = mean.to(dtype)
+    offset = (rounded - mean) * inv_std
+    if weight is not None:
+        offset = offset * weight
+    if bias is not None:
+        offset = offset + bias
+    inv_std = inv_std.to(dtype)
+    output = torch.ops.bngrad.batch_norm_inference(
+        input, rounded, scale=None if weight is None else weight.to(dtype),
+        offset=offset.to(dtype), inv_std=inv_std)
+    return output, rounded, inv_std
 
 
 class _SyncBatchNorm(torch.autograd.Function):
@@ -54,7 +97,6 @@ class _SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, input, weight, bias, running_mean, running_var, eps,
                 factor, group):
-        dtype = _accumulator(input)
         mean, variance, total = _gather_statistics(input, group)
         # Without a single element in any process, they stay.
         if running_mean is not None and total > 0:
@@ -62,15 +104,12 @@ class _SyncBatchNorm(torch.autograd.Function):
             # An infinity stays, which lerp_ would make NaN.
             for running, new in ((running_mean, mean), (running_var, unbiased)):
                 running.mul_(1 - factor).add_(new.to(running.dtype), alpha=factor)
-        inv_std = (variance + eps).rsqrt().to(dtype)
-        mean = mean.to(dtype)
-        scale = None if weight is None else weight.to(dtype)
-        offset = None if bias is None else bias.to(dtype)
+        output, mean, inv_std = _normalize(input, weight, bias, mean,
+                                           (variance + eps).rsqrt())
         ctx.save_for_backward(input, weight, mean, inv_std)
         ctx.group = group
         ctx.bias_dtype = None if bias is None else bias.dtype
-        return functional.batch_norm(input, mean, variance.to(dtype), scale,
-                                     offset, training=False, eps=eps)
+        return output
 
     @staticmethod
     @once_differentiable
