@@ -16,6 +16,7 @@ import known
 import moves  # noqa: F401 (kinds)
 import operations  # noqa: F401 (kinds)
 from builder import Builder, Limits
+from floats import FLOATS
 from neighbours import MAKERS, use
 from pairs import pair
 from program import SPECIALS, Program, expected
@@ -107,7 +108,7 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
         results = grown(results, lambda: first(shape, depth))
     if kind == "chains":
         for _ in range(builder.pick([1, 1, 2])):
-            value = builder.pick([r for r in results if builder.types[r].rank])
+            value = builder.pick([r for r in results if builder.types[r].rank and builder.types[r].element in FLOATS])
             results = grown(results, lambda: builder.any_op(builder.types[value].shape, 1, value,
                                                             has_no_sums=builder.chance(0.7)))
     used = list(results)

@@ -317,8 +317,8 @@ MAKERS = [make_elementwise] * 6 + [make_transpose, make_broadcast, make_slice, m
 def use(b: Builder, value: int) -> List[int]:
     """Another operation on an existing value."""
     type = b.types[value]
-    if type.element == "i64":
-        raise Invalid("no operation of a count")
+    if type.element not in FLOATS:
+        raise Invalid("no operation of a count or a mask")
     shape, element = type.shape, type.element
     kind = b.pick(["elementwise"] * 4 + ["transpose", "slice", "pad", "expand", "collapse", "reduce", "reduce",
                                          "insert", "concat", "cast", "broadcast", "batch_norm", "region", "narrow"])
