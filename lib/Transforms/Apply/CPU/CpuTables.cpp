@@ -92,10 +92,13 @@ GroupTables TableLoops::createTables(OpBuilder &b,
   GroupTables result = listOperands();
   // The types of the sums, and the operands of generics, of all stages.
   auto forEachSum = [&](function_ref<void(StageTables &, Type)> body) {
-    for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages))
-      if (stage.reduction)
-        for (auto [i, term] : getReductionValues(stage.reduction)->terms)
-          body(ofStage, term.getType());
+    for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages)) {
+      if (!stage.reduction)
+        continue;
+      ReductionValues values = *getReductionValues(stage.reduction);
+      for (Value term : llvm::make_second_range(values.terms))
+        body(ofStage, term.getType());
+    }
   };
   auto getMaps = [&](TableUse use) {
     SmallVector<ChannelTables *> maps;
