@@ -8,6 +8,7 @@
 
 #include "IrMutator.h"
 
+#include "BNGrad/Dialect/Role.h"
 #include "BNGrad/Dialect/Schedule.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -277,6 +278,14 @@ static Strings getKindWords() {
   return words;
 }
 
+/// The beginnings of the clauses of operands.
+static Strings getRoleWords() {
+  Strings words;
+  for (const mlir::bngrad::RoleInfo &info : mlir::bngrad::kRoles)
+    words.push_back(std::string(" ") + info.name + "(");
+  return words;
+}
+
 bool IrMutator::changeOp(std::string &ir) {
   static const std::vector<Strings> kFamilies = {
       {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.maximumf",
@@ -292,8 +301,10 @@ bool IrMutator::changeOp(std::string &ir) {
       {"tensor.extract_slice", "tensor.insert_slice"},
       {"bngrad.batch_norm_backward_reduce", "bngrad.batch_norm_backward_elemt",
        "bngrad.batch_norm_backward"},
+      {"bngrad.batch_norm_training_reduce", "bngrad.batch_norm_training",
+       "bngrad.batch_norm_inference"},
       {"variance(", "inv_std("},
-      {"grad_output(", "input(", "scale(", "mean(", "mask("},
+      getRoleWords(),
       getKindWords(),
       {"memref.alloc", "memref.alloca"},
       {"scf.for", "scf.parallel", "scf.forall"}};

@@ -82,7 +82,7 @@ public:
       : random(random), prefix(prefix), value(value), type(type) {}
 
   void addRandom() {
-    switch (below(random, 12)) {
+    switch (below(random, 13)) {
     case 0:
       return addUnary();
     case 1:
@@ -105,6 +105,8 @@ public:
       return addGeneric();
     case 10:
       return addReduceBroadcast();
+    case 11:
+      return addTraining();
     default:
       return addUnary(), addPad();
     }
@@ -351,6 +353,21 @@ private:
             less.print() + ") outs(" + other + " : " + type.print() + ")" +
             dims + "\n";
     value = add("arith.addf " + value + ", " + wide + " : " + type.print());
+  }
+
+  void addTraining() {
+    if (!isFloat() || type.sizes.empty())
+      return;
+    size_t dim = below(random, type.sizes.size());
+    ShapedType channel = type;
+    channel.sizes = {type.sizes[dim]};
+    std::string output = name(), c = channel.print();
+    text += "    " + output + ":4 = bngrad.batch_norm_training input(" + value +
+            " : " + type.print() +
+            ") {feature_dims = array<i64: " + std::to_string(dim) +
+            ">, epsilon = 1.0e-3 : f64} : " + type.print() + ", " + c + ", " +
+            c + ", " + c + "\n";
+    value = output + "#0";
   }
 
   Random &random;

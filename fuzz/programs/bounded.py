@@ -156,10 +156,13 @@ def compare(predicate: str, a: Bounded, b: Bounded) -> Bounded:
 
 
 def select(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
+    """An undetermined condition may select either value."""
     chosen = condition.value != 0
     error = np.where(chosen, a.error, b.error)
-    same = (a.value == b.value) & (a.error == b.error)
-    return Bounded(np.where(chosen, a.value, b.value), np.where(condition.is_known() | same, error, INFINITY))
+    with np.errstate(invalid="ignore"):
+        distance = np.where(a.value == b.value, 0, np.abs(a.value - b.value))
+    either = np.maximum(a.error, b.error) + distance
+    return Bounded(np.where(chosen, a.value, b.value), np.where(condition.is_known(), error, either))
 
 
 def extremum(function: Callable, a: Bounded, b: Bounded) -> Bounded:

@@ -1,6 +1,6 @@
 """Programs under construction: arguments, gradients and operations are added one by one."""
 
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Builder:
             type = self.outer.types[number]
         index = len(self.program.arguments)
         by_channel = tuple(d for d in self.features if d < len(shape)) or tuple(range(min(1, len(shape))))
-        special = self.special if role in ("plain", "positive") and self.chance(0.5) else ""
+        special = self.special if role in ("plain", "positive", "varied") and self.chance(0.5) else ""
         self.program.arguments.append(Argument(type, role, self.seed + index, special, None, by_channel))
         self.types.insert(index, type)
         for op in self.program.ops:
@@ -81,6 +81,13 @@ class Builder:
             made = [m + added * (m >= before) for m in made]
             made.append(number)
         return made
+
+    def after(self, numbers: List[int], action: Callable) -> Tuple[List[int], Any]:
+        """Calls a function that may add arguments; `numbers` after that, and its result."""
+        before = len(self.program.arguments)
+        result = action()
+        added = len(self.program.arguments) - before
+        return [n + added * (n >= before) for n in numbers], result
 
     def room(self) -> bool:
         return len(self.program.ops) < self.limits.ops
@@ -121,16 +128,15 @@ class Builder:
         data = self.pick(["f32", "f32", "f32", "bf16", "f16", "f64"])
         return data, self.pick([data, "f32", self.pick(list(FLOATS))])
 
-    def operands_of(self, names, shape, channels, data, parameter, depth, first=None) -> List[int]:
+    def operands_of(self, names, shape, channels, data, parameter, depth, first=None, input_role="plain") -> List[int]:
         """Operands in the order of `names`; `first` is given."""
-        types = {"grad_output": (shape, data), "input": (shape, data), "mask": (shape, "i1", 0, "mask"),
-                 "sums": ((2,) + channels, parameter), "count": ((), "i64", 0, "count")}
+        types = {"grad_output": (shape, data), "input": (shape, data), "mask": (shape, "i1"),
+                 "sums": ((2,) + channels, parameter), "count": ((), "i64")}
+        roles = {"variance": "positive", "inv_std": "positive", "mask": "mask", "count": "count", "input": input_role}
         wanted = []
         for name in names:
-            shape_and_type = types.get(name, (channels, parameter))
-            role = {"variance": "positive", "inv_std": "positive", "mask": "mask", "count": "count"}.get(name, "plain")
             inner = depth - 1 if name in ("grad_output", "input", "mask") else depth - 2
-            wanted.append((*shape_and_type[:2], inner, role))
+            wanted.append((*types.get(name, (channels, parameter)), inner, roles.get(name, "plain")))
         if first is None:
             return self.make_all(wanted)
         place, value = first
@@ -141,22 +147,30 @@ class Builder:
         made = iter(numbers)
         return [next(made) if w else value for w in wanted]
 
-    def gradient(self, shape, depth: int, first: Optional[Tuple[str, int]] = None, half: str = "",
-                 has_no_sums: bool = False) -> List[int]:
-        """Any of the three ops; `first` is the given operand, grad_output or input. Without sums, each element is a
-        channel of its own: M = 1."""
-        shape = tuple(shape)
-        rank = len(shape)
-        half = half or self.pick(["gradient"] * 5 + ["sums", "element"])
-        data, parameter = self.elements()
-        if first:
-            data = self.types[first[1]].element
+    def choose_features(self, rank: int) -> Tuple[int, ...]:
         few = min(rank, self.pick([1, 1, 1, 2, 3, rank]))
         features = tuple(sorted(self.random.choice(rank, few, replace=False).tolist()))
         if self.features and max(self.features) < rank and self.chance(0.6):
             features = self.features
-        if has_no_sums:
-            features = tuple(range(rank))
+        return features
+
+    def any_op(self, shape, depth: int, first: Optional[int] = None, has_no_sums: bool = False) -> List[int]:
+        """Any op of the dialect; `first` is its grad_output or input."""
+        if self.chance(0.5):
+            return self.forward(shape, depth, first, has_no_sums=has_no_sums)
+        place = None if first is None else (self.pick(["grad_output", "input"]), first)
+        return self.gradient(shape, depth, place, has_no_sums=has_no_sums)
+
+    def gradient(self, shape, depth: int, first: Optional[Tuple[str, int]] = None, half: str = "",
+                 has_no_sums: bool = False) -> List[int]:
+        """Any of the three ops of the gradient; `first` is the given operand, grad_output or input. Without sums, each
+        element is a channel of its own: M = 1."""
+        shape = tuple(shape)
+        half = half or self.pick(["gradient"] * 5 + ["sums", "element"])
+        data, parameter = self.elements()
+        if first:
+            data = self.types[first[1]].element
+        features = tuple(range(len(shape))) if has_no_sums else self.choose_features(len(shape))
         self.features = self.features or features
         channels = tuple(shape[d] for d in features)
         names = ["grad_output", "input"] + ["scale"] * self.chance(0.6) * (half != "sums") + ["mean"]
@@ -169,10 +183,38 @@ class Builder:
         operands = self.operands_of(names, shape, channels, data, parameter, depth, first and (place, first[1]))
         attrs = {"names": names, "features": list(features)}
         if half != "sums":
-            epsilon = self.pick([0.0, 1e-3, 1e-5, 0.5]) if "variance" in names else 0.0
-            elements = [data, parameter, parameter]
-            if self.chance(0.2):
-                elements = [self.pick(list(FLOATS)) for _ in range(3)]
-            statistics = self.pick(["batch", "batch", "batch", "global"])
-            attrs.update(epsilon=epsilon, statistics=statistics, elements=elements)
+            attrs.update(epsilon=self.epsilon(names), statistics=self.pick(["batch", "batch", "batch", "global"]),
+                         elements=self.result_elements([data, parameter, parameter]))
+        return self.add(half, operands, **attrs)
+
+    def epsilon(self, names: Sequence[str]) -> float:
+        """In f32, the last one is 0."""
+        return 0.0 if "inv_std" in names else self.pick([0.0, 1e-3, 1e-5, 1e-5, 0.5, 0.5, 1e-50])
+
+    def result_elements(self, usual: List[str]) -> List[str]:
+        return [self.pick(list(FLOATS)) for _ in usual] if self.chance(0.2) else usual
+
+    def forward(self, shape, depth: int, first: Optional[int] = None, half: str = "",
+                has_no_sums: bool = False) -> List[int]:
+        """Any of the three ops of the forward pass; `first` is the given input."""
+        shape = tuple(shape)
+        half = half or self.pick(["training"] * 4 + ["inference", "moments"])
+        data, parameter = self.elements()
+        if first is not None:
+            data = self.types[first].element
+        features = tuple(range(len(shape))) if has_no_sums else self.choose_features(len(shape))
+        self.features = self.features or features
+        names = ["input"] + (["shift"] * self.chance(0.6) if half == "moments" else
+                             ["scale"] * self.chance(0.6) + ["offset"] * self.chance(0.6))
+        if half == "inference":
+            names += ["mean", self.pick(["variance", "inv_std"])]
+        channels = tuple(shape[d] for d in features)
+        operands = self.operands_of(names, shape, channels, data, parameter, depth,
+                                    None if first is None else (0, first), self.pick(["plain", "varied"]))
+        attrs = {"names": names, "features": list(features)}
+        if half == "training":
+            statistic = self.pick([parameter, "f32", "f32"])
+            attrs.update(epsilon=self.epsilon(names), elements=self.result_elements([data] + [statistic] * 3))
+        if half == "inference":
+            attrs.update(epsilon=self.epsilon(names), elements=self.result_elements([data]))
         return self.add(half, operands, **attrs)

@@ -1,20 +1,24 @@
-"""Random programs: gradients among other operations.
+"""Random programs: ops of the dialect among other operations.
 
-The operands of a gradient are generated backwards from its shapes (`make`),
+The operands of an op are generated backwards from its shapes (`make`),
 the users of its results forwards (`use`). The seed determines the program.
 """
 
 import math
+from functools import partial
 from typing import List, NamedTuple, Tuple
 
 import numpy as np
 
+import forward  # noqa: F401 (kinds)
 import gradients  # noqa: F401 (kinds)
 import known
 import moves  # noqa: F401 (kinds)
 import operations  # noqa: F401 (kinds)
 from builder import Builder, Limits
+from floats import FLOATS
 from neighbours import MAKERS, use
+from pairs import pair
 from program import SPECIALS, Program, expected
 from values import Invalid, Type
 
@@ -30,7 +34,7 @@ class Kind(NamedTuple):
     ops: int
 
 
-# views: memrefs with strides; special: NaN, infinities, subnormal and huge numbers; chains: gradients whose data are a
+# views: memrefs with strides; special: NaN, infinities, subnormal and huge numbers; chains: ops whose data are a
 # per-channel result of another.
 PROGRAM_KINDS = {
     "programs": Kind(1, 3, 14),
@@ -94,21 +98,19 @@ def attempt(random: np.random.Generator, limits: Limits, kind: str) -> Program:
     results: List[int] = []
 
     def grown(numbers: List[int], action) -> List[int]:
-        """Calls a function that may add arguments, and renumbers all of `numbers`."""
-        before = len(builder.program.arguments)
-        new = action()
-        added = len(builder.program.arguments) - before
-        return [n + added * (n >= before) for n in numbers] + new
+        """`numbers` and those of the values that a function adds."""
+        numbers, new = builder.after(numbers, action)
+        return numbers + new
 
     depth = builder.pick([0, 1, 2, limits.depth])
     for _ in range(builder.pick([1, 1, 1, 2])):
-        results = grown(results, lambda: builder.gradient(shape, depth))
+        first = builder.pick([builder.any_op, builder.any_op, partial(pair, builder)])
+        results = grown(results, lambda: first(shape, depth))
     if kind == "chains":
         for _ in range(builder.pick([1, 1, 2])):
-            value = builder.pick([r for r in results if builder.types[r].rank])
-            place = builder.pick(["grad_output", "input"])
-            results = grown(results, lambda: builder.gradient(builder.types[value].shape, 1, (place, value),
-                                                              has_no_sums=builder.chance(0.7)))
+            value = builder.pick([r for r in results if builder.types[r].rank and builder.types[r].element in FLOATS])
+            results = grown(results, lambda: builder.any_op(builder.types[value].shape, 1, value,
+                                                            has_no_sums=builder.chance(0.7)))
     used = list(results)
     for _ in range(builder.pick([0, 0, 1, 1, 2, 3, 4]) if depth else builder.pick([0, 0, 1])):
         value = builder.pick(used)

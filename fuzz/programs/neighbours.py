@@ -1,4 +1,4 @@
-"""Operations beside gradients: producers of a value of a given type, and users of a value."""
+"""Operations beside those of the dialect: producers of a value of a given type, and users of a value."""
 
 from typing import Callable, List
 
@@ -238,13 +238,19 @@ def make_constant(b, shape, element, depth):
     return b.add("constant", [], shape=list(shape), element=element, value=b.pick(CONSTANTS))[0]
 
 
-def make_gradient(b, shape, element, depth):
-    """A chain: a result of another gradient."""
+def make_batch_norm(b, shape, element, depth):
+    """A chain: a result of another op of the dialect."""
     if not shape:
         raise Invalid("rank 0")
     value = b.make(shape, element, depth - 1)
-    return as_element(b, b.gradient(shape, depth - 1, ("grad_output", value), b.pick(["gradient", "element"]))[0],
-                      element)
+    return as_element(b, batch_norm(b, shape, depth - 1, value), element)
+
+
+def batch_norm(b, shape, depth, value):
+    """The result with the shape of the data of an op on `value`."""
+    if b.chance(0.5):
+        return b.forward(shape, depth, value, b.pick(["training", "inference"]))[0]
+    return b.gradient(shape, depth, ("grad_output", value), b.pick(["gradient", "element"]))[0]
 
 
 def as_element(b, value, element):
@@ -288,7 +294,7 @@ def region(b: Builder, value: int) -> List[int]:
     inner.types.append(type)
     shape = type.shape
     if b.chance(0.5) and shape and type.element in FLOATS:
-        result = as_element(inner, inner.gradient(shape, 1, ("grad_output", 0), "gradient")[0], type.element)
+        result = as_element(inner, batch_norm(inner, shape, 1, 0), type.element)
     else:
         result = elementwise(inner, shape, type.element, 1, 0)[0]
     inner.program.returns = [result]
@@ -305,25 +311,25 @@ def _plain(type):
 
 
 MAKERS = [make_elementwise] * 6 + [make_transpose, make_broadcast, make_slice, make_slice, make_pad, make_expand,
-          make_collapse, make_reduce, make_concat, make_insert, make_cast, make_constant, make_gradient, make_region]
+          make_collapse, make_reduce, make_concat, make_insert, make_cast, make_constant, make_batch_norm, make_region]
 
 
 def use(b: Builder, value: int) -> List[int]:
     """Another operation on an existing value."""
     type = b.types[value]
-    if type.element == "i64":
-        raise Invalid("no operation of a count")
+    if type.element not in FLOATS:
+        raise Invalid("no operation of a count or a mask")
     shape, element = type.shape, type.element
     kind = b.pick(["elementwise"] * 4 + ["transpose", "slice", "pad", "expand", "collapse", "reduce", "reduce",
-                                         "insert", "concat", "cast", "broadcast", "gradient", "region", "narrow"])
+                                         "insert", "concat", "cast", "broadcast", "batch_norm", "region", "narrow"])
     if kind == "elementwise":
         return elementwise(b, shape, element, 1, value)
     if kind == "narrow":
         return [as_element(b, value, b.pick(list(FLOATS)))]
     if kind == "region":
         return region(b, value)
-    if kind == "gradient" and shape:
-        return b.gradient(shape, 1, (b.pick(["grad_output", "input"]), value))
+    if kind == "batch_norm" and shape:
+        return b.any_op(shape, 1, value)
     if kind == "transpose":
         return b.add("transpose", [value], order=[int(d) for d in b.random.permutation(type.rank)])
     if kind == "collapse":

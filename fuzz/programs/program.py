@@ -119,6 +119,18 @@ def channel_pattern(shape: Tuple[int, ...], dims: Sequence[int], random: np.rand
     return random.uniform(-0.75, 1.25, sizes)
 
 
+def varied_channels(values: np.ndarray, pattern: np.ndarray, element: str, random: np.random.Generator) -> np.ndarray:
+    """Channels that are ordinary, far from 0 against their spread, constant, or with an outlier at their first element."""
+    distances = {"f16": [3, 30], "bf16": [3, 10], "f32": [30, 1e3, 1e4], "f64": [30, 1e4, 1e6]}[element]
+    distance = distances[int(random.integers(len(distances)))]
+    kind = random.choice(["ordinary", "ordinary", "far", "constant", "outlier"], pattern.shape)
+    values = np.where(kind == "constant", 0, values)
+    values = values + np.where(kind == "far", distance, 1) * pattern
+    first = tuple(slice(1 if size == 1 else None) for size in pattern.shape)
+    values[first] *= np.where(kind == "outlier", distance, 1)
+    return values
+
+
 SPECIALS = {
     "nan": [np.nan], "inf": [np.inf, -np.inf], "mixed": [np.nan, np.inf, -np.inf, 0.0, -0.0],
     "zero": [0.0, -0.0], "subnormal": ["subnormal"], "tiny": ["tiny"], "huge": ["huge"], "largest": ["largest"],
@@ -136,7 +148,7 @@ def make_data(argument: Argument) -> np.ndarray:
 
 
 def independent_data(argument: Argument) -> np.ndarray:
-    """Roles: plain, positive (0.5 to 2), mask, count."""
+    """Roles: plain, varied (varied_channels), positive (0.5 to 2), mask, count."""
     type = argument.type
     random = np.random.default_rng([argument.seed, 7])
     if argument.role == "mask":
@@ -146,7 +158,9 @@ def independent_data(argument: Argument) -> np.ndarray:
     if argument.role == "positive":
         values = random.uniform(0.5, 2, type.shape)
     else:
-        values = random.uniform(-1, 1, type.shape) + channel_pattern(type.shape, argument.by_channel, random)
+        values = random.uniform(-1, 1, type.shape)
+        pattern = channel_pattern(type.shape, argument.by_channel, random)
+        values = varied_channels(values, pattern, type.element, random) if argument.role == "varied" else values + pattern
     if argument.special and type.count:
         kind = FLOATS[type.element]
         sizes = {"subnormal": float(kind.smallest) * 5, "tiny": float(kind.largest) ** -0.5,

@@ -180,7 +180,7 @@ def to_f32(program: Program, element: str) -> None:
 
 def with_fewer_attributes(program: Program) -> Iterator[Program]:
     for place, op in enumerate(program.ops):
-        for name in ("mask", "scale", "count", "sums"):
+        for name in ("mask", "scale", "offset", "shift", "count", "sums"):
             names = op.attrs.get("names", [])
             if name in names and not (name == "sums" and "count" in names):
                 p = program.copy()
@@ -197,9 +197,9 @@ def with_fewer_attributes(program: Program) -> Iterator[Program]:
         if op.kind == "map":
             yield from with_fewer_steps(program, place, op)
         elements = op.attrs.get("elements")
-        if elements and elements != ["f32"] * 3:
+        if elements and elements != ["f32"] * len(elements):
             p = program.copy()
-            p.ops[place].attrs["elements"] = ["f32"] * 3
+            p.ops[place].attrs["elements"] = ["f32"] * len(elements)
             yield p
 
 

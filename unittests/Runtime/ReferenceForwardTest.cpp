@@ -126,6 +126,7 @@ TEST(ReferenceForwardTest, ExactShiftHasNoEffect) {
   EXPECT_EQ(moments.sum.value[0], 1);
   EXPECT_EQ(moments.squareSum.value[0], 5);
   double g = 4 * kU * (4 + std::log2(3.0));
+  EXPECT_DOUBLE_EQ(moments.sum.bound[0], withRounding(1, g * 3));
   EXPECT_DOUBLE_EQ(moments.squareSum.bound[0], withRounding(5, g * 5));
   forward.set(Role::Shift, {2}, {kInfinity});
   moments = computeReferenceMoments(forward.problem);

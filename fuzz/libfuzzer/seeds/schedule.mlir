@@ -45,3 +45,32 @@ func.func @buffers(%dy: memref<2x3x4xf32, strided<[?, ?, ?], offset: ?>>, %x: me
   bufferization.materialize_in_destination %dx in restrict writable %out : (tensor<2x3x4xf32>, memref<2x3x4xf32>) -> ()
   return
 }
+// -----
+func.func @training(%x: tensor<2x3x4x4xf32>, %g: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %y, %m, %v, %r = bngrad.batch_norm_training input(%x : tensor<2x3x4x4xf32>) scale(%g : tensor<3xf32>) offset(%b : tensor<3xf32>) {epsilon = 1.0e-5 : f64} : tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return %y, %m, %r : tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>
+}
+// -----
+func.func @step(%dy: tensor<2x4x4x8xbf16>, %x: tensor<2x4x4x8xbf16>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<2x4x4x8xbf16>, tensor<2x4x4x8xbf16>, tensor<8xf32>, tensor<8xf32>) {
+  %y, %m, %v, %r = bngrad.batch_norm_training input(%x : tensor<2x4x4x8xbf16>) scale(%g : tensor<8xf32>) offset(%b : tensor<8xf32>) {feature_dims = array<i64: 3>, epsilon = 1.0e-3 : f64} : tensor<2x4x4x8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  %zero = arith.constant dense<0.0> : tensor<2x4x4x8xbf16>
+  %relu = arith.maximumf %y, %zero : tensor<2x4x4x8xbf16>
+  %k = arith.cmpf ogt, %y, %zero : tensor<2x4x4x8xbf16>
+  %dx, %dg, %db = bngrad.batch_norm_backward grad_output(%dy : tensor<2x4x4x8xbf16>) input(%x : tensor<2x4x4x8xbf16>) scale(%g : tensor<8xf32>) mean(%m : tensor<8xf32>) variance(%v : tensor<8xf32>) mask(%k : tensor<2x4x4x8xi1>) {feature_dims = array<i64: 3>, epsilon = 1.0e-3 : f64} : tensor<2x4x4x8xbf16>, tensor<8xf32>, tensor<8xf32>
+  return %relu, %dx, %dg, %db : tensor<2x4x4x8xbf16>, tensor<2x4x4x8xbf16>, tensor<8xf32>, tensor<8xf32>
+}
+// -----
+func.func @training_dynamic(%x: tensor<?x?x?xf64>) -> (tensor<?x?x?xf64>, tensor<?xf64>) {
+  %y, %m, %v, %r = bngrad.batch_norm_training input(%x : tensor<?x?x?xf64>) {epsilon = 1.0e-5 : f64} : tensor<?x?x?xf64>, tensor<?xf64>, tensor<?xf64>, tensor<?xf64>
+  return %y, %v : tensor<?x?x?xf64>, tensor<?xf64>
+}
+// -----
+func.func @inference(%x: tensor<16x8xf16>, %g: tensor<8xf32>, %b: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>) -> tensor<16x8xf16> {
+  %y = bngrad.batch_norm_inference input(%x : tensor<16x8xf16>) scale(%g : tensor<8xf32>) offset(%b : tensor<8xf32>) mean(%m : tensor<8xf32>) variance(%v : tensor<8xf32>) {epsilon = 1.0e-5 : f64} : tensor<16x8xf16>
+  return %y : tensor<16x8xf16>
+}
+// -----
+func.func @part(%x: tensor<4x2x8xf32>, %k: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<i64>) {
+  %s, %q, %n = bngrad.batch_norm_training_reduce input(%x : tensor<4x2x8xf32>) shift(%k : tensor<2xf32>) : tensor<2xf32>, tensor<2xf32>, tensor<i64>
+  return %s, %q, %n : tensor<2xf32>, tensor<2xf32>, tensor<i64>
+}

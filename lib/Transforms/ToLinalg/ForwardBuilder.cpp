@@ -155,7 +155,10 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
         factor = math.mul(math.extend(args[scaleArg]), invStd);
       Value offset =
           offsetArg < 0 ? math.constant(0.0) : math.extend(args[offsetArg]);
-      offset = math.sub(offset, math.mul(meanError, factor));
+      // An infinite factor makes output infinite, as (input - mean) * factor.
+      Value finite = math.selectUnlessNaN(math.sub(factor, factor), factor,
+                                          math.constant(0.0));
+      offset = math.sub(offset, math.mul(meanError, finite));
       results.append({factor, offset});
     }
     if (request.mean)

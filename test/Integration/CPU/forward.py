@@ -1,11 +1,12 @@
-"""forward.py RUNNER DIR [COUNT]: compares compiled forward passes with numpy's, for random configurations.
+"""forward.py RUNNER DIR [COUNT [SEED [OPTION...]]]: compares compiled forward passes with numpy's, for random
+configurations.
 
 The reference is written from the formulas, in numpy's long double. Each result must be within the bound of
 docs/numerics.md, and the runner's own `--check` must agree. The channels of an input are ordinary, or far from zero
 against their spread, constant, or with one outlier, which may be the first element, and one may have a NaN or an
 infinity, or consist of infinities; a constant channel must give exactly the offset. Each configuration is also
-compared with wrong references, which must be noticed. Prints the seed, `N wrong references, 0 unnoticed` and `N
-configurations, 0 failed`.
+compared with wrong references, which must be noticed. The runner gets the options, --threads=2 if there are none.
+Prints the seed, `N wrong references, 0 unnoticed` and `N configurations, 0 failed`.
 """
 
 import os
@@ -243,15 +244,14 @@ def verify(c, results, operands, wrong=None):
 
 
 @np.errstate(all="ignore")
-def check(c, runner, directory):
+def check(c, runner, directory, options):
     """(number of wrong references, unnoticed ones); raises an AssertionError for a wrong result."""
     paths, operands = c.operands(directory)
     file = os.path.join(directory, f"{c.number}.mlir")
     with open(file, "w") as stream:
         stream.write(c.mlir())
     outputs = [os.path.join(directory, f"{c.number}.{i}.npy") for i in c.used]
-    command = [runner, file, "--check", "--threads=2", *(f"--arg={p}" for p in paths),
-               *(f"--result={o}" for o in outputs)]
+    command = [runner, file, "--check", *options, *(f"--arg={p}" for p in paths), *(f"--result={o}" for o in outputs)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     results = {}
@@ -275,13 +275,15 @@ def check(c, runner, directory):
 def main():
     runner, directory = sys.argv[1:3]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 40
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else SEED
+    options = sys.argv[5:] or ["--threads=2"]
     os.makedirs(directory, exist_ok=True)
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     failed = mistakes = num_unnoticed = 0
     for number in range(count):
         c = Configuration(number, random)
         try:
-            wrong, unnoticed = check(c, runner, directory)
+            wrong, unnoticed = check(c, runner, directory, options)
             mistakes += wrong
             num_unnoticed += len(unnoticed)
             if unnoticed:
@@ -289,7 +291,7 @@ def main():
         except AssertionError as error:
             failed += 1
             print(f"FAILED {c}{error}")
-    print(f"seed {SEED}\n{mistakes} wrong references, {num_unnoticed} unnoticed")
+    print(f"seed {seed}\n{mistakes} wrong references, {num_unnoticed} unnoticed")
     print(f"{count} configurations, {failed} failed")
     return failed > 0 or num_unnoticed > 0
 

@@ -96,8 +96,8 @@ GroupTables TableLoops::createTables(OpBuilder &b,
     for (auto [stage, ofStage] : llvm::zip_equal(group.stages, result.stages)) {
       if (!stage.reduction)
         continue;
-      ReductionValues found = *getReductionValues(stage.reduction);
-      for (auto [i, term] : found.terms)
+      ReductionValues values = *getReductionValues(stage.reduction);
+      for (Value term : llvm::make_second_range(values.terms))
         body(ofStage, term.getType());
     }
   };
