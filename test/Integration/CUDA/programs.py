@@ -40,8 +40,9 @@ class Case:
     def expected_kernels(self):
         if self.kernels is not None:
             return list(self.kernels)
-        if self.schedule.startswith("one_pass"):
-            return ["one_pass"]
+        kind = self.schedule.split(",")[0]
+        if kind not in ("", "two_pass"):
+            return [kind]
         reads_sums = self.statistics == "batch" or 1 in self.used or 2 in self.used
         return ["reduce"] * reads_sums + ["finish"] + ["apply"] * (0 in self.used)
 
