@@ -16,7 +16,7 @@ also compared for each benchmark shape with --code. The corpus:
   forced     benchmark and odd shapes under each CPU schedule written by hand
   random     the programs of test/Integration/CPU/schedules.py
   cuda       the shapes of bench/ for sm_80, sm_90 and sm_120, under the chosen
-             schedule, two_pass and one_pass; the programs of
+             schedule and those of bench/gpu/items.py; the programs of
              test/Integration/CUDA
   tests      the .mlir files of test/, through both pipelines, and through
              --bngrad-apply-schedule alone
@@ -43,7 +43,7 @@ import threading
 from pathlib import Path
 from typing import Iterator
 
-from schedule_kinds import Kind, check_names, read_kinds
+from schedule_kinds import Kind, read_kinds
 
 ROOT = Path(__file__).resolve().parent.parent
 SEPARATOR = "// -----"
@@ -59,12 +59,6 @@ CPU_PARAMETERS = [
 ]
 ODD_SHAPES = [(1, 1, 1, 1), (5, 3, 7, 2), (3, 16, 8, 8), (9, 8, 1, 33), (64, 130, 4, 4), (2, 1, 63, 65), (3, 4, 1025)]
 ODD_ROWS = [(33, 5), (17, 32), (300, 8), (64, 260), (1000, 3)]
-GPU_SCHEDULES = [
-    "two_pass, block_threads = 256, access_bits = 128, block_accesses = 32, sum_blocks = 64",
-    "two_pass, block_threads = 64, access_bits = 64, block_accesses = 3, sum_blocks = 5, fma = true",
-    "one_pass, block_threads = 256, access_bits = 128, block_channels = 16, cluster_blocks = 4, fma = true",
-    "one_pass, block_threads = 128, access_bits = 128, block_channels = 1, cluster_blocks = 8",
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,10 +159,11 @@ def random_programs(count: int, kinds: list[Kind]) -> Iterator[Program]:
 
 
 def cuda_programs(cases, kernels) -> Iterator[Program]:
+    schedules = [text for text in load("bench/gpu/items.py").SCHEDULES.values() if text]
     for case, variant, text in bench_cases(cases, kernels):
         for chip in ("sm_80", "sm_90", "sm_120"):
             yield cuda(f"cuda {case.name} {variant} {chip}", text, chip, is_bench=True)
-        for i, schedule in enumerate(GPU_SCHEDULES if variant != "dynamic" else GPU_SCHEDULES[:2]):
+        for i, schedule in enumerate(schedules):
             yield cuda(f"cuda {schedule.split(',')[0]} {i} {case.name} {variant}", text, "sm_90", schedule)
     programs = load("test/Integration/CUDA/programs.py")
     ptxas, emulator = (load(f"test/Integration/CUDA/{name}.py") for name in ("ptxas", "emulator"))
@@ -197,7 +192,6 @@ def test_programs(kinds: list[Kind]) -> Iterator[Program]:
 
 def corpus(kinds: list[Kind]) -> list:
     cases, kernels = load("bench/cases.py"), load("bench/kernels.py")
-    check_names(kinds, "gpu", GPU_SCHEDULES, "GPU_SCHEDULES")
     found = [*bench_programs(cases, kernels), *forced_programs(cases, kernels, kinds), *random_programs(400, kinds)]
     return found + [*cuda_programs(cases, kernels), *test_programs(kinds)]
 

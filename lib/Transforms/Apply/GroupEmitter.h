@@ -29,7 +29,6 @@ public:
   /// dominate all that is emitted later.
   GroupEmitter(OpBuilder &b, const ScheduledGroup &group);
 
-protected:
   using Body = function_ref<void(OpBuilder &)>;
   using ValuesBody = function_ref<SmallVector<Value>(OpBuilder &)>;
 

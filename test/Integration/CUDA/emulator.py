@@ -10,8 +10,12 @@ import os
 import re
 import sys
 import time
+from pathlib import Path
 
-from programs import Case, check, one_pass, run, two_pass
+sys.path += [str(Path(__file__).resolve().parents[3] / folder) for folder in ("bench", "bench/gpu")]
+
+from items import SCHEDULES  # noqa: E402
+from programs import Case, check, one_pass, run, two_pass  # noqa: E402
 
 TYPES = ["f32", "bf16", "f16", "f64"]
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
@@ -56,6 +60,9 @@ def quick_cases():
     for i, shape in enumerate([ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD]):
         yield Case(**shape, schedule=two_pass(), chip=["sm_75", "sm_80"][i % 2], data=TYPES[i],
                    parameter="f64" if i == 3 else "f32")
+    # Those that every kind has.
+    for i, schedule in enumerate(filter(None, SCHEDULES.values())):
+        yield Case((33, 16, 4, 4), schedule, data=TYPES[i % 3])
     # Chosen by the chip. Then sizes that are not a multiple of a vector.
     yield Case(**ROWS, kernels=("one_pass",))
     yield Case(**ROWS, chip="sm_80", kernels=TWO_PASS)

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GpuChannels.h"
 #include "Apply/ElementCloner.h"
-#include "GpuKernels.h"
 #include "Utils/Utils.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -20,28 +20,28 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-SmallVector<OpOperand *> GpuKernels::getChannelResults() const {
+SmallVector<OpOperand *> mlir::bngrad::getChannelResults(const GpuGroup &gpu) {
   SmallVector<OpOperand *> results;
-  linalg::GenericOp reduction = current.reduction;
-  for (auto [result, term] : values.terms)
+  linalg::GenericOp reduction = gpu.current.reduction;
+  for (auto [result, term] : gpu.values.terms)
     results.push_back(reduction.getDpsInitOperand(result));
-  for (linalg::GenericOp generic : current.channelwise)
+  for (linalg::GenericOp generic : gpu.current.channelwise)
     for (OpOperand &init : generic.getDpsInitsMutable())
       results.push_back(&init);
   return results;
 }
 
-SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
+SmallVector<OpOperand *> mlir::bngrad::getChannelInputs(const GpuGroup &gpu) {
   SmallVector<OpOperand *> inputs;
   DenseSet<Value> computed; // viewed memrefs
-  linalg::GenericOp reduction = current.reduction;
-  for (auto [result, term] : values.terms) {
+  linalg::GenericOp reduction = gpu.current.reduction;
+  for (auto [result, term] : gpu.values.terms) {
     OpOperand *init = reduction.getDpsInitOperand(result);
-    if (!buffers.getInitialValue(stageNumber, result))
+    if (!gpu.buffers.getInitialValue(gpu.stageNumber, result))
       inputs.push_back(init);
     computed.insert(getViewed(init->get()));
   }
-  for (linalg::GenericOp generic : current.channelwise) {
+  for (linalg::GenericOp generic : gpu.current.channelwise) {
     for (OpOperand &operand : generic->getOpOperands())
       if (isa<MemRefType>(operand.get().getType()) &&
           !generic.getMatchingBlockArgument(&operand).use_empty() &&
@@ -53,12 +53,12 @@ SmallVector<OpOperand *> GpuKernels::getChannelInputs() const {
   return inputs;
 }
 
-bool GpuKernels::isRead(OpOperand &result) const {
-  if (!buffers.isTemporary(result.get()))
+bool mlir::bngrad::isRead(const GpuGroup &gpu, OpOperand &result) {
+  if (!gpu.buffers.isTemporary(result.get()))
     return true;
-  SmallVector<linalg::GenericOp> readers = group.elementwise;
+  SmallVector<linalg::GenericOp> readers = gpu.group.elementwise;
   for (const Stage &later :
-       ArrayRef(group.stages).drop_front(stageNumber + 1)) {
+       ArrayRef(gpu.group.stages).drop_front(gpu.stageNumber + 1)) {
     if (later.reduction)
       readers.push_back(later.reduction);
     llvm::append_range(readers, later.channelwise);
@@ -71,13 +71,15 @@ bool GpuKernels::isRead(OpOperand &result) const {
   });
 }
 
-SmallVector<Value> GpuKernels::locateChannel(OpBuilder &b, OpOperand &operand,
-                                             const Indices &indices) const {
+/// The element of a per-channel operand.
+static SmallVector<Value> locateChannel(OpBuilder &b, const GpuGroup &gpu,
+                                        OpOperand &operand,
+                                        const Indices &indices) {
   auto generic = cast<linalg::GenericOp>(operand.getOwner());
   AffineMap map = generic.getIndexingMapsArray()[operand.getOperandNumber()];
   if (!isParallel(generic))
-    return applyMap(b, loc, map, indices);
-  return applyMap(b, loc, map, pick(indices, group.features));
+    return applyMap(b, gpu.loc, map, indices);
+  return applyMap(b, gpu.loc, map, pick(indices, gpu.group.features));
 }
 
 /// Whether a member of `group` has an output in the memory of `memref` for
@@ -92,31 +94,42 @@ static bool isWritten(const ScheduledGroup &group, Value memref,
   });
 }
 
-bool GpuKernels::mayChange(Value memref) const {
-  return isWritten(group, memref, [&](Value output) {
+bool mlir::bngrad::mayChange(const GpuGroup &gpu, Value memref) {
+  return isWritten(gpu.group, memref, [&](Value output) {
     return getViewed(output) != getViewed(memref);
   });
 }
 
-bool GpuKernels::isChanged(Value memref) const {
-  return isWritten(group, memref, [](Value) { return true; });
+void mlir::bngrad::storeChannel(OpBuilder &b, const GpuGroup &gpu,
+                                OpOperand &result, Value value,
+                                const Indices &indices) {
+  memref::StoreOp::create(b, gpu.loc, value, result.get(),
+                          locateChannel(b, gpu, result, indices));
 }
 
 DenseMap<OpOperand *, Value>
-GpuKernels::loadChannelInputs(OpBuilder &b, const Indices &indices,
-                              bool storesAtOnce) const {
+mlir::bngrad::loadChannelInputs(OpBuilder &b, const GpuGroup &gpu,
+                                const Indices &indices, bool storesAtOnce) {
+  // Whether the group writes to the memory of `memref`.
+  auto isChanged = [&](Value memref) {
+    return isWritten(gpu.group, memref, [](Value) { return true; });
+  };
   DenseMap<OpOperand *, Value> loaded;
-  for (OpOperand *operand : getChannelInputs())
-    if (storesAtOnce ? !isChanged(operand->get()) : !mayChange(operand->get()))
-      loaded[operand] = memref::LoadOp::create(
-          b, loc, operand->get(), locateChannel(b, *operand, indices));
+  for (OpOperand *operand : getChannelInputs(gpu)) {
+    Value memref = operand->get();
+    if (storesAtOnce ? isChanged(memref) : mayChange(gpu, memref))
+      continue;
+    loaded[operand] = memref::LoadOp::create(
+        b, gpu.loc, memref, locateChannel(b, gpu, *operand, indices));
+  }
   return loaded;
 }
 
-void GpuKernels::computeChannel(OpBuilder &b, const Indices &indices,
-                                ValueRange totals,
-                                const DenseMap<OpOperand *, Value> &loaded,
-                                ResultBody body) const {
+void mlir::bngrad::computeChannel(OpBuilder &b, const GpuGroup &gpu,
+                                  const Indices &indices, ValueRange totals,
+                                  const DenseMap<OpOperand *, Value> &loaded,
+                                  ResultBody body) {
+  Location loc = gpu.loc;
   DenseMap<Value, Value> computed; // by viewed memref
   auto read = [&](OpBuilder &nested, OpOperand &operand) -> Value {
     Value memref = operand.get();
@@ -127,23 +140,23 @@ void GpuKernels::computeChannel(OpBuilder &b, const Indices &indices,
     if (Value value = loaded.lookup(&operand))
       return value;
     return memref::LoadOp::create(nested, loc, memref,
-                                  locateChannel(nested, operand, indices));
+                                  locateChannel(nested, gpu, operand, indices));
   };
   auto add = [&](OpOperand &init, Value value) {
     computed[getViewed(init.get())] = value;
     body(b, init, value);
   };
-  linalg::GenericOp reduction = current.reduction;
+  linalg::GenericOp reduction = gpu.current.reduction;
   for (auto [i, total] : llvm::enumerate(totals)) {
-    unsigned result = values.terms[i].first;
+    unsigned result = gpu.values.terms[i].first;
     OpOperand *init = reduction.getDpsInitOperand(result);
-    Value before = buffers.getInitialValue(stageNumber, result);
+    Value before = gpu.buffers.getInitialValue(gpu.stageNumber, result);
     if (!before)
       before = read(b, *init);
     add(*init, arith::AddFOp::create(b, loc, before, total));
   }
-  SmallVector<Value> features = pick(indices, group.features);
-  for (linalg::GenericOp generic : current.channelwise) {
+  SmallVector<Value> features = pick(indices, gpu.group.features);
+  for (linalg::GenericOp generic : gpu.current.channelwise) {
     IRMapping mapping = cloneElement(
         b, generic,
         {read, [&](OpBuilder &, unsigned loop) { return features[loop]; }});

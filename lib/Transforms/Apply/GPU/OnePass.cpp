@@ -18,8 +18,6 @@
 #include "Schedule/ChooseGpuSchedule.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-apply-schedule"
@@ -27,14 +25,24 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// Whether all data have their dims in the order of the loops.
+static bool areInOrder(ArrayRef<linalg::GenericOp> generics) {
+  return llvm::all_of(generics, [](linalg::GenericOp generic) {
+    return llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
+      return !isDataMap(map) || map.isIdentity();
+    });
+  });
+}
+
 OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
                  const OnePassLayout &layout, const GpuSchedule &schedule,
                  DeviceBuffers &buffers)
-    : GpuKernels(b, group, schedule, buffers), layout(layout),
+    : GpuGroup(b, group, schedule, buffers), layout(layout),
       cluster(schedule.clusterBlocks), tile(schedule.blockChannels),
-      rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countLanes()),
-      flatRows(lanes > 1 && isInOrder() ? layout.getFlatRows(schedule)
-                                        : std::nullopt) {
+      rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countPieceLanes()),
+      flatRows(lanes > 1 && areInOrder(group.getDataGenerics())
+                   ? layout.getFlatRows(schedule)
+                   : std::nullopt) {
   int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
   if (!flatRows &&
       (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0)))
@@ -42,31 +50,83 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
   planChannels();
 }
 
-int64_t OnePass::countLanes() const {
+int64_t OnePass::countPieceLanes() const {
   for (linalg::GenericOp generic : group.getDataGenerics())
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
-          (!isContiguous(generic, operand) ||
+          (!isContiguous(*this, generic, operand) ||
            !buffers.isAligned(operand.get()))) {
         LDBG() << "no vectors: expected aligned, contiguous data, got "
                << operand.get().getType();
         return 1;
       }
-  return getLanes(group.getDataGenerics());
+  return countLanes(*this, group.getDataGenerics());
 }
 
-bool OnePass::isInOrder() const {
-  return llvm::all_of(group.getDataGenerics(), [](linalg::GenericOp generic) {
-    return llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) {
-      return !isDataMap(map) || map.isIdentity();
-    });
-  });
-}
+namespace {
+
+/// The code of a block: its elements are flat rows, columns of innermost
+/// channels, the rows of one channel, or those of several.
+class BlockCode : BlockPart {
+public:
+  BlockCode(OpBuilder &b, const OnePass &gpu, const TileBlock &block);
+
+  void emit(OpBuilder &b);
+
+private:
+  /// Creates the piece of the thread in flat rows.
+  void createFlatPieces(OpBuilder &b);
+  Value isFlatActive(OpBuilder &b) const;
+  /// The threads of a block for the columns of a tile with innermost channels.
+  struct Columns {
+    ThreadGrid grid;
+    Value channel;  // of the first lane
+    Value isActive; // whether a thread has a column
+  };
+  Columns getColumns(OpBuilder &b) const;
+  /// Loads the per-channel operands of the elements that a thread computes, if
+  /// all these elements share them.
+  KeptPieces keepOperands(OpBuilder &b) const;
+
+  /// Adds up the sums of this block and stores them to the slots.
+  void emitSums(OpBuilder &b, const Arrivals &arrivals) const;
+  void emitSumsOfChannel(OpBuilder &b, const Arrivals &arrivals) const;
+  void emitSumsOfChannels(OpBuilder &b) const;
+  void emitSumsOfColumns(OpBuilder &b, const Arrivals &arrivals) const;
+  void emitSumsOfFlatRows(OpBuilder &b, const Arrivals &arrivals) const;
+  /// Stores the totals of a channel in the thread whose `number` is 0.
+  void storeTotals(OpBuilder &b, ValueRange totals, Value number,
+                   Value slot) const;
+  /// Whether the data of `generic` are on chip and nothing else that it reads
+  /// depends on reduced loops.
+  bool readsOnChip(linalg::GenericOp generic) const;
+
+  void emitElements(OpBuilder &b) const;
+  /// Emits elements for rows of threads. A thread's channels do not change, so
+  /// their values stay in registers.
+  void emitElementsOfGrid(OpBuilder &b, const ThreadGrid &grid, Value isActive,
+                          const Indices &first) const;
+
+  /// The two halves of a barrier of the cluster. Memory is ordered unless the
+  /// arrival `isRelaxed`.
+  void arrive(OpBuilder &b, bool isRelaxed = false) const;
+  void wait(OpBuilder &b) const;
+
+  const Value thread;
+  const ValueRange scratch; // for sums across a block
+  TileChannels tileChannels;
+  ThreadGrid flatGrid; // the threads for flat rows
+  std::unique_ptr<Pieces> pieces;
+  FlatPieces *flat = nullptr; // the pieces if they are of flat rows
+};
+
+} // namespace
 
 void OnePass::emit(OpBuilder &b) {
   SmallVector<Type> shared;
   for (auto [type, size] : channelBuffers)
     shared.push_back(getSharedType(size, type));
+  int64_t scratchSize = threads / CudaChip::kWarpSize;
   if (flatRows) {
     for (linalg::GenericOp generic : group.getDataGenerics())
       for (OpOperand &operand : generic->getOpOperands())
@@ -75,250 +135,191 @@ void OnePass::emit(OpBuilder &b) {
           flatData[operand.get()] = memref::CollapseShapeOp::create(
               b, loc, operand.get(),
               ArrayRef<ReassociationIndices>{{0}, {1, 2}});
-    int64_t elements = flatRows->rows * tile * flatRows->pieces;
-    for (unsigned i : llvm::seq(numSums()))
-      shared.push_back(getSharedType(elements, sumType(i)));
+    scratchSize = flatRows->rows * tile * flatRows->pieces;
   } else if (layout.channelsInnermost) {
-    int64_t columns = tile / lanes;
-    int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
-    for (unsigned i : llvm::seq(numSums()))
-      shared.push_back(getSharedType(
-          getScratchSize(rowsOfThreads, columns, lanes), sumType(i)));
-  } else {
-    llvm::append_range(shared, getSharedTypesForBlock());
+    scratchSize = getScratchSize(countThreadRows(), tile / lanes, lanes);
   }
+  llvm::append_range(shared, getSharedTypes(scratchSize));
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
-  launch(b, "one_pass",
-         {constant(b, tiles * cluster), threads, shared,
-          layout.getSharedBytes(schedule), cluster},
-         [&](OpBuilder &nested, Kernel kernel) { emitKernel(nested, kernel); });
+  launch(
+      b, "one_pass",
+      {constant(b, tiles * cluster), threads, shared, /*startsNext=*/false,
+       layout.getSharedBytes(schedule), cluster},
+      [&](OpBuilder &nested, Kernel kernel) {
+        BlockCode(nested, *this, TileBlock(nested, *this, kernel)).emit(nested);
+      });
 }
 
-void OnePass::emitKernel(OpBuilder &b, const Kernel &kernel) {
-  IndexBuilder index = at(b);
-  Value blocks = index.constant(cluster);
+TileBlock::TileBlock(OpBuilder &b, const OnePass &gpu, const Kernel &kernel)
+    : kernel(kernel) {
+  IndexBuilder index = gpu.at(b);
+  Value blocks = index.constant(gpu.cluster);
   rank = index.rem(kernel.block, blocks);
   firstChannel =
-      index.mul(index.div(kernel.block, blocks), index.constant(tile));
-  takeRows(b);
-  ValueRange shared = kernel.shared;
-  scratch = shared.drop_front(channelBuffers.size());
-  createFlatPiece(b, kernel);
-  createViews(b);
-  createChannels(b, shared.take_front(channelBuffers.size()));
-  Copy copy = chooseCopy();
-  stages = planStages(copy);
-  switch (copy) {
-  case Copy::Bulk:
-    emitBulkCopies(b, kernel);
-    break;
-  case Copy::AsyncPieces:
-    emitAsyncPieces(b, kernel);
-    break;
-  case Copy::Elements:
-    emitElementCopies(b, kernel);
-    break;
-  }
-  loadChannels(b, kernel);
-  keepOperands(b, kernel);
-  emitSumsOfBlock(b, kernel);
-  if (cluster == 1)
-    barrier(b);
-  arrive(b);
-  wait(b);
-  finishChannels(b, kernel);
-  barrier(b);
-  // Other blocks may still read memory that the results overwrite.
-  bool storesLast = cluster > 1 && readsResults;
-  // No block may exit before the others have read its slots.
-  arrive(b, /*isRelaxed=*/!storesLast);
-  // The elements need not wait for these stores, as they read results on chip.
-  if (!storesLast)
-    storeChannels(b, kernel);
-  readResultsOnChip(b);
-  emitElementwise(b, kernel);
-  wait(b);
-  if (storesLast)
-    storeChannels(b, kernel);
-}
-
-void OnePass::takeRows(OpBuilder &b) {
-  IndexBuilder index = at(b);
-  int64_t more = layout.rows % cluster;
+      index.mul(index.div(kernel.block, blocks), index.constant(gpu.tile));
+  int64_t more = gpu.layout.rows % gpu.cluster;
   if (more == 0) {
-    rows = index.constant(rowsOfBlock);
+    rows = index.constant(gpu.rowsOfBlock);
     firstRow = index.mul(rank, rows);
     return;
   }
   // The first blocks have one row more than the others.
-  Value least = index.constant(layout.rows / cluster);
+  Value least = index.constant(gpu.layout.rows / gpu.cluster);
   Value numLarger = index.constant(more);
-  Value isLarger = index.compare(arith::CmpIPredicate::ult, rank, numLarger);
-  rows = index.select(isLarger, index.constant(rowsOfBlock), least);
+  Value isLarger = isBelow(index, rank, numLarger);
+  rows = index.select(isLarger, index.constant(gpu.rowsOfBlock), least);
   firstRow = index.add(index.mul(rank, least), index.min(rank, numLarger));
 }
 
-void OnePass::keepOperands(OpBuilder &b, const Kernel &kernel) {
-  kept.clear();
-  Indices indices(group.numLoops);
-  if (flatRows) {
-    indices = flatPiece.getIndices();
-    flat = &flatPiece;
+BlockCode::BlockCode(OpBuilder &b, const OnePass &gpu, const TileBlock &block)
+    : BlockPart(gpu, block), thread(block.kernel.thread),
+      scratch(block.kernel.shared.drop_front(gpu.channelBuffers.size())),
+      tileChannels(gpu, block) {
+  if (gpu.flatRows)
+    createFlatPieces(b);
+  else
+    pieces = std::make_unique<Pieces>(gpu, gpu.lanes);
+}
+
+void BlockCode::emit(OpBuilder &b) {
+  TileCopies copies(b, gpu, block, *pieces, flat);
+  copies.emit(b);
+  tileChannels.load(b);
+  pieces->kept = keepOperands(b);
+  auto awaitStep = [&](OpBuilder &nested, Value step) {
+    copies.awaitStep(nested, step);
+  };
+  emitSums(b, {copies.getStepsOfStage(), awaitStep});
+  if (gpu.cluster == 1)
+    gpu.barrier(b);
+  arrive(b);
+  wait(b);
+  tileChannels.finish(b);
+  gpu.barrier(b);
+  // Other blocks may still read memory that the results overwrite.
+  bool storesLast = gpu.cluster > 1 && gpu.readsResults;
+  // No block may exit before the others have read its slots.
+  arrive(b, /*isRelaxed=*/!storesLast);
+  // The elements need not wait for these stores, as they read results on chip.
+  if (!storesLast)
+    tileChannels.store(b);
+  tileChannels.readResultsOnChip(b, *pieces);
+  emitElements(b);
+  wait(b);
+  if (storesLast)
+    tileChannels.store(b);
+}
+
+void BlockCode::arrive(OpBuilder &b, bool isRelaxed) const {
+  if (gpu.cluster == 1)
+    return;
+  if (isRelaxed)
+    NVVM::ClusterArriveRelaxedOp::create(b, loc, b.getUnitAttr());
+  else
+    NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+}
+
+void BlockCode::wait(OpBuilder &b) const {
+  if (gpu.cluster > 1)
+    NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+}
+
+void BlockCode::createFlatPieces(OpBuilder &b) {
+  IndexBuilder index = at(b);
+  const FlatRows &rows = *gpu.flatRows;
+  Value columns = index.constant(rows.columns);
+  flatGrid = {rows.rows, rows.columns, index.div(thread, columns),
+              index.rem(thread, columns)};
+  auto created =
+      std::make_unique<FlatPieces>(b, gpu, FlatLayout{rows, layout.length},
+                                   flatGrid.column, block.firstChannel);
+  Value firstElement =
+      index.mul(block.firstChannel, index.constant(layout.length));
+  for (auto [memref, view] : gpu.flatData)
+    created->views[memref] = {view, index.constant(0), firstElement};
+  flat = created.get();
+  pieces = std::move(created);
+}
+
+KeptPieces BlockCode::keepOperands(OpBuilder &b) const {
+  KeptPieces kept;
+  Indices indices(gpu.group.numLoops);
+  if (flat) {
+    indices = flat->getIndices();
   } else if (layout.channelsInnermost) {
     // Threads without a column load the first one.
-    Columns columns = getColumns(b, kernel);
-    indices[inner] =
-        at(b).select(columns.isActive, columns.channel, firstChannel);
-  } else if (tile == 1) {
-    indices[group.features.front()] = firstChannel;
+    Columns columns = getColumns(b);
+    indices[gpu.inner] =
+        at(b).select(columns.isActive, columns.channel, block.firstChannel);
+  } else if (gpu.tile == 1) {
+    indices[gpu.group.features.front()] = block.firstChannel;
   } else {
-    return;
+    return kept;
   }
-  for (linalg::GenericOp generic : group.elementwise)
+  for (linalg::GenericOp generic : gpu.group.elementwise)
     for (OpOperand *operand : generic.getDpsInputOperands()) {
       Value memref = operand->get();
       AffineMap map = generic.getMatchingIndexingMap(operand);
       bool isOfChannel = isa<MemRefType>(memref.getType()) &&
-                         llvm::none_of(reduced, [&](unsigned loop) {
+                         llvm::none_of(gpu.reduced, [&](unsigned loop) {
                            return map.isFunctionOfDim(loop);
                          });
-      if (isOfChannel && !isResult(memref) && !mayChange(memref) &&
+      if (isOfChannel && !gpu.isResult(memref) && !mayChange(gpu, memref) &&
           !generic.getMatchingBlockArgument(operand).use_empty() &&
           !kept.contains({memref, map}))
-        kept[{memref, map}] = loadPiece(b, generic, *operand, indices, lanes);
+        kept[{memref, map}] = pieces->load(b, generic, *operand, indices);
     }
-  flat = nullptr;
+  return kept;
 }
 
-void OnePass::createFlatPiece(OpBuilder &b, const Kernel &kernel) {
-  if (!flatRows)
-    return;
-  IndexBuilder index = at(b);
-  Value columns = index.constant(flatRows->columns);
-  flatGrid = {flatRows->rows, flatRows->columns,
-              index.div(kernel.thread, columns),
-              index.rem(kernel.thread, columns)};
-  flatPiece = getFlatPiece(b, {*flatRows, layout.length}, flatGrid.column,
-                           firstChannel);
-  Value firstElement = index.mul(firstChannel, index.constant(layout.length));
-  for (auto [memref, view] : flatData)
-    flatPiece.views[memref] = {view, index.constant(0), firstElement};
-}
-
-Value OnePass::isFlatActive(OpBuilder &b) const {
-  if (flatGrid.rows * flatGrid.columns == threads)
+Value BlockCode::isFlatActive(OpBuilder &b) const {
+  if (flatGrid.rows * flatGrid.columns == gpu.threads)
     return arith::ConstantIntOp::create(b, loc, 1, /*width=*/1);
-  return at(b).compare(arith::CmpIPredicate::ult, flatGrid.row,
-                       constant(b, flatGrid.rows));
+  return isBelow(at(b), flatGrid.row, constant(b, flatGrid.rows));
 }
 
-void OnePass::emitSumsOfFlatRows(OpBuilder &b, const Kernel &kernel) {
-  IndexBuilder index = at(b);
-  Value stride = index.constant(flatGrid.rows);
-  Walk walk = createWalk(b, /*loops=*/{0}, stride, lanes);
-  Value to = index.add(firstRow, rows);
-  flat = &flatPiece;
-  emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
-    Accumulators sums = emitSums(nested, walk, flatPiece.getIndices(),
-                                 {firstRow, flatGrid.row, stride, to}, lanes);
-    storeFlatSums(nested, scratch, {*flatRows, layout.length}, flatGrid.row,
-                  sums);
-  });
-  flat = nullptr;
-  barrier(b);
-  Value warpSize = index.constant(CudaChip::kWarpSize);
-  scf::ForOp::create(
-      b, loc, index.div(kernel.thread, warpSize), index.constant(tile),
-      index.constant(threads / CudaChip::kWarpSize), ValueRange(),
-      [&](OpBuilder &nested, Location, Value channel, ValueRange) {
-        IndexBuilder inside = at(nested);
-        Value lane = inside.rem(kernel.thread, warpSize);
-        SmallVector<Value> totals = addFlatSums(
-            nested, scratch, {*flatRows, layout.length}, channel, lane);
-        Value isFirst =
-            inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
-        emitIf(nested, isFirst,
-               [&](OpBuilder &store) { storeSlots(store, totals, channel); });
-        scf::YieldOp::create(nested, loc);
-      });
-}
-
-void OnePass::emitFlatElements(OpBuilder &b) {
-  IndexBuilder index = at(b);
-  Value stride = index.constant(flatGrid.rows);
-  Walk walk = {{0}, {rows}, {stride}};
-  Indices first = flatPiece.getIndices();
-  first[0] = firstRow;
-  flat = &flatPiece;
-  for (linalg::GenericOp generic : group.elementwise) {
-    emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
-      emitElements(nested, generic, walk, first,
-                   {index.constant(0), flatGrid.row, stride, rows}, lanes);
-    });
-  }
-  flat = nullptr;
-}
-
-/// A thread's channels do not change, so their values stay in registers.
-void OnePass::emitElementsOfColumns(OpBuilder &b, const Kernel &kernel) {
-  IndexBuilder index = at(b);
-  Columns columns = getColumns(b, kernel);
-  Value stride = index.constant(columns.grid.rows);
-  Walk walk = {reduced, {rows}, {stride}};
-  Indices first(group.numLoops, firstRow);
-  first[inner] = columns.channel;
-  for (linalg::GenericOp generic : group.elementwise) {
-    emitIf(b, columns.isActive, [&](OpBuilder &nested) {
-      emitElements(nested, generic, walk, first,
-                   {index.constant(0), columns.grid.row, stride, rows}, lanes);
-    });
-  }
-}
-
-void OnePass::emitElementwise(OpBuilder &b, const Kernel &kernel) {
-  if (flatRows)
-    return emitFlatElements(b);
-  if (layout.channelsInnermost)
-    return emitElementsOfColumns(b, kernel);
-  IndexBuilder index = at(b);
-  Walk walk;
-  Indices first(group.numLoops, index.constant(0));
-  for (unsigned loop : llvm::seq(group.numLoops)) {
-    if (group.isFeature(loop)) {
-      first[loop] = firstChannel;
-      // The values of one channel stay in registers.
-      if (tile == 1)
-        continue;
-      walk.sizes.push_back(index.constant(tile));
-    } else if (loop == inner) {
-      walk.sizes.push_back(index.constant(layout.length / lanes));
-    } else {
-      first[loop] = firstRow;
-      walk.sizes.push_back(rows);
-    }
-    walk.loops.push_back(loop);
-  }
-  Value stride = index.constant(threads);
-  walk.strides = delinearize(b, walk, stride);
-  ThreadPieces pieces = {index.constant(0), kernel.thread, stride,
-                         countPieces(b, walk)};
-  for (linalg::GenericOp generic : group.elementwise) {
-    emitElements(b, generic, walk, first, pieces, lanes);
-  }
-}
-
-void OnePass::emitSumsOfBlock(OpBuilder &b, const Kernel &kernel) {
-  if (flatRows)
-    emitSumsOfFlatRows(b, kernel);
+void BlockCode::emitSums(OpBuilder &b, const Arrivals &arrivals) const {
+  if (flat)
+    emitSumsOfFlatRows(b, arrivals);
   else if (layout.channelsInnermost)
-    emitSumsOfColumns(b, kernel);
-  else if (tile == 1)
-    emitSumsOfChannel(b, kernel);
+    emitSumsOfColumns(b, arrivals);
+  else if (gpu.tile == 1)
+    emitSumsOfChannel(b, arrivals);
   else
-    emitSumsOfChannels(b, kernel);
+    emitSumsOfChannels(b);
 }
 
-bool OnePass::readsOnChip(linalg::GenericOp generic) const {
+void BlockCode::storeTotals(OpBuilder &b, ValueRange totals, Value number,
+                            Value slot) const {
+  gpu.emitIf(b, isZero(at(b), number), [&](OpBuilder &nested) {
+    tileChannels.storeSlots(nested, totals, slot);
+  });
+}
+
+void BlockCode::emitSumsOfFlatRows(OpBuilder &b,
+                                   const Arrivals &arrivals) const {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(flatGrid.rows);
+  Walk walk = gpu.createWalk(b, /*loops=*/{0}, stride, gpu.lanes);
+  Value to = index.add(block.firstRow, block.rows);
+  gpu.emitIf(b, isFlatActive(b), [&](OpBuilder &nested) {
+    Accumulators sums =
+        bngrad::emitSums(nested, *flat, walk, flat->getIndices(),
+                         {block.firstRow, flatGrid.row, stride, to}, arrivals);
+    flat->storeSums(nested, scratch, flatGrid.row, sums);
+  });
+  gpu.barrier(b);
+  Value warpSize = index.constant(CudaChip::kWarpSize);
+  auto addChannel = [&](OpBuilder &nested, Value channel) {
+    Value lane = at(nested).rem(thread, warpSize);
+    SmallVector<Value> totals = flat->addSums(nested, scratch, channel, lane);
+    storeTotals(nested, totals, lane, channel);
+  };
+  gpu.forEach(b, index.div(thread, warpSize), index.constant(gpu.tile),
+              index.constant(gpu.threads / CudaChip::kWarpSize), addChannel);
+}
+
+bool BlockCode::readsOnChip(linalg::GenericOp generic) const {
   auto isOnChip = [&](OpOperand &operand) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
     if (isDataMap(map) && !generic.isDpsInput(&operand))
@@ -326,115 +327,157 @@ bool OnePass::readsOnChip(linalg::GenericOp generic) const {
     if (generic.getMatchingBlockArgument(&operand).use_empty())
       return true;
     if (!isDataMap(map))
-      return llvm::none_of(
-          reduced, [&](unsigned loop) { return map.isFunctionOfDim(loop); });
-    auto data = onChip.find(getViewed(operand.get()));
-    return data != onChip.end() && data->second.map == map;
+      return llvm::none_of(gpu.reduced, [&](unsigned loop) {
+        return map.isFunctionOfDim(loop);
+      });
+    auto data = pieces->onChip.find(getViewed(operand.get()));
+    return data != pieces->onChip.end() && data->second.map == map;
   };
   return llvm::all_of(generic->getOpOperands(), isOnChip) &&
          !generic.hasIndexSemantics();
 }
 
 /// All threads work on one channel.
-void OnePass::emitSumsOfChannel(OpBuilder &b, const Kernel &kernel) {
+void BlockCode::emitSumsOfChannel(OpBuilder &b,
+                                  const Arrivals &arrivals) const {
   IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
-  Value length = index.constant(layout.length / lanes);
-  Indices indices(group.numLoops);
-  delinearize(b, firstChannel, group.features, indices);
+  Value stride = index.constant(gpu.threads);
+  Value length = index.constant(layout.length / gpu.lanes);
+  Indices indices(gpu.group.numLoops);
+  gpu.delinearize(b, block.firstChannel, gpu.group.features, indices);
   Accumulators sums;
   // The rows of the block are adjacent in shared memory.
-  if (readsOnChip(current.reduction)) {
-    isLinear = true;
-    sums = emitSums(
-        b, createWalk(b, {inner}, stride, lanes), indices,
-        {index.constant(0), kernel.thread, stride, index.mul(rows, length)},
-        lanes);
-    isLinear = false;
+  if (readsOnChip(gpu.current.reduction)) {
+    sums = bngrad::emitSums(
+        b, LinearPieces(*pieces),
+        gpu.createWalk(b, {gpu.inner}, stride, gpu.lanes), indices,
+        {index.constant(0), thread, stride, index.mul(block.rows, length)},
+        arrivals);
   } else {
-    Value first = index.mul(firstRow, length);
-    Value to = index.add(first, index.mul(rows, length));
-    sums = emitSums(b, createWalk(b, reduced, stride, lanes), indices,
-                    {first, kernel.thread, stride, to}, lanes);
+    Value first = index.mul(block.firstRow, length);
+    Value to = index.add(first, index.mul(block.rows, length));
+    sums = bngrad::emitSums(b, *pieces,
+                            gpu.createWalk(b, gpu.reduced, stride, gpu.lanes),
+                            indices, {first, thread, stride, to}, arrivals);
   }
-  SmallVector<Value> totals =
-      addAcrossBlock(b, {kernel.block, kernel.thread, threads, scratch}, sums);
-  Value zero = index.constant(0);
-  emitIf(b, index.compare(arith::CmpIPredicate::eq, kernel.thread, zero),
-         [&](OpBuilder &nested) { storeSlots(nested, totals, zero); });
+  storeTotals(b, addAcrossBlock(b, block.kernel, sums, scratch), thread,
+              index.constant(0));
 }
 
 /// Each warp works on one channel.
-void OnePass::emitSumsOfChannels(OpBuilder &b, const Kernel &kernel) {
+void BlockCode::emitSumsOfChannels(OpBuilder &b) const {
   IndexBuilder index = at(b);
   Value stride = index.constant(CudaChip::kWarpSize);
-  Value warp = index.div(kernel.thread, stride);
-  Value lane = index.rem(kernel.thread, stride);
-  Walk walk = createWalk(b, reduced, stride, lanes);
-  Value length = index.constant(layout.length / lanes);
-  Value first = index.mul(firstRow, length);
-  Value to = index.add(first, index.mul(rows, length));
-  scf::ForOp::create(
-      b, loc, warp, index.constant(tile),
-      index.constant(threads / CudaChip::kWarpSize), ValueRange(),
-      [&](OpBuilder &nested, Location, Value channel, ValueRange) {
-        IndexBuilder inside = at(nested);
-        Indices indices(group.numLoops);
-        delinearize(nested, inside.add(firstChannel, channel), group.features,
-                    indices);
-        Accumulators sums =
-            emitSums(nested, walk, indices, {first, lane, stride, to}, lanes);
-        SmallVector<Value> totals;
-        for (Value sum : joinErrors(nested, sums))
-          totals.push_back(addAcrossWarp(nested, sum, CudaChip::kWarpSize));
-        Value isFirst =
-            inside.compare(arith::CmpIPredicate::eq, lane, inside.constant(0));
-        emitIf(nested, isFirst,
-               [&](OpBuilder &store) { storeSlots(store, totals, channel); });
-        scf::YieldOp::create(nested, loc);
-      });
+  Value warp = index.div(thread, stride);
+  Value lane = index.rem(thread, stride);
+  Walk walk = gpu.createWalk(b, gpu.reduced, stride, gpu.lanes);
+  Value length = index.constant(layout.length / gpu.lanes);
+  Value first = index.mul(block.firstRow, length);
+  Value to = index.add(first, index.mul(block.rows, length));
+  auto addChannel = [&](OpBuilder &nested, Value channel) {
+    Indices indices(gpu.group.numLoops);
+    gpu.delinearize(nested, at(nested).add(block.firstChannel, channel),
+                    gpu.group.features, indices);
+    Accumulators sums = bngrad::emitSums(nested, *pieces, walk, indices,
+                                         {first, lane, stride, to});
+    SmallVector<Value> totals;
+    for (Value sum : gpu.joinErrors(nested, sums))
+      totals.push_back(addAcrossWarp(nested, loc, sum, CudaChip::kWarpSize));
+    storeTotals(nested, totals, lane, channel);
+  };
+  gpu.forEach(b, warp, index.constant(gpu.tile),
+              index.constant(gpu.threads / CudaChip::kWarpSize), addChannel);
 }
 
-OnePass::Columns OnePass::getColumns(OpBuilder &b, const Kernel &kernel) const {
+BlockCode::Columns BlockCode::getColumns(OpBuilder &b) const {
   IndexBuilder index = at(b);
-  int64_t columns = tile / lanes;
-  int64_t rowsOfThreads = std::max<int64_t>(threads / columns, 1);
+  int64_t columns = gpu.tile / gpu.lanes, rows = gpu.countThreadRows();
   Value width = index.constant(columns);
-  ThreadGrid grid = {rowsOfThreads, columns, index.div(kernel.thread, width),
-                     index.rem(kernel.thread, width)};
-  Value slot = index.mul(grid.column, index.constant(lanes));
-  Value channel = index.add(firstChannel, slot);
-  auto isBelow = [&](Value value, int64_t bound) {
-    return index.compare(arith::CmpIPredicate::ult, value,
-                         index.constant(bound));
-  };
-  Value isActive = index.bitAnd(isBelow(channel, layout.channels),
-                                isBelow(grid.row, rowsOfThreads));
-  return {grid, slot, channel, isActive};
+  ThreadGrid grid = {rows, columns, index.div(thread, width),
+                     index.rem(thread, width)};
+  Value channel = index.add(block.firstChannel,
+                            index.mul(grid.column, index.constant(gpu.lanes)));
+  Value isActive =
+      index.bitAnd(isBelow(index, channel, index.constant(layout.channels)),
+                   isBelow(index, grid.row, index.constant(rows)));
+  return {grid, channel, isActive};
 }
 
 /// Adjacent threads work on adjacent columns of channels.
-void OnePass::emitSumsOfColumns(OpBuilder &b, const Kernel &kernel) {
+void BlockCode::emitSumsOfColumns(OpBuilder &b,
+                                  const Arrivals &arrivals) const {
   IndexBuilder index = at(b);
-  Columns columns = getColumns(b, kernel);
+  Columns columns = getColumns(b);
   const ThreadGrid &grid = columns.grid;
   Value stride = index.constant(grid.rows);
-  Walk walk = createWalk(b, reduced, stride, lanes);
-  Indices indices(group.numLoops);
-  indices[inner] = columns.channel;
-  Value row = grid.row, to = index.add(firstRow, rows);
-  Accumulators sums = fromCarried(emitIf(
+  Walk walk = gpu.createWalk(b, gpu.reduced, stride, gpu.lanes);
+  Indices indices(gpu.group.numLoops);
+  indices[gpu.inner] = columns.channel;
+  Value to = index.add(block.firstRow, block.rows);
+  Accumulators sums = fromCarried(gpu.emitIf(
       b, columns.isActive,
       [&](OpBuilder &nested) {
-        return toCarried(emitSums(nested, walk, indices,
-                                  {firstRow, row, stride, to}, lanes));
+        return toCarried(
+            bngrad::emitSums(nested, *pieces, walk, indices,
+                             {block.firstRow, grid.row, stride, to}, arrivals));
       },
-      toCarried(zeroSums(b, lanes))));
-  addAcrossRows(b, {kernel.block, kernel.thread, threads, scratch}, grid, sums,
-                lanes,
+      toCarried(gpu.zeroSums(b, gpu.lanes))));
+  addAcrossRows(b, block.kernel, grid, sums, gpu.lanes, scratch,
                 [&](OpBuilder &nested, Value element, ValueRange totals) {
-                  storeSlots(nested, totals, element);
+                  tileChannels.storeSlots(nested, totals, element);
                 });
+}
+
+void BlockCode::emitElements(OpBuilder &b) const {
+  if (flat) {
+    Indices first = flat->getIndices();
+    first[0] = block.firstRow;
+    return emitElementsOfGrid(b, flatGrid, isFlatActive(b), first);
+  }
+  if (layout.channelsInnermost) {
+    Columns columns = getColumns(b);
+    Indices first(gpu.group.numLoops, block.firstRow);
+    first[gpu.inner] = columns.channel;
+    return emitElementsOfGrid(b, columns.grid, columns.isActive, first);
+  }
+  IndexBuilder index = at(b);
+  SmallVector<unsigned> loops;
+  SmallVector<Value> sizes;
+  Indices first(gpu.group.numLoops, index.constant(0));
+  for (unsigned loop : llvm::seq(gpu.group.numLoops)) {
+    if (gpu.group.isFeature(loop)) {
+      first[loop] = block.firstChannel;
+      // The values of one channel stay in registers.
+      if (gpu.tile == 1)
+        continue;
+      sizes.push_back(index.constant(gpu.tile));
+    } else if (loop == gpu.inner) {
+      sizes.push_back(index.constant(layout.length / gpu.lanes));
+    } else {
+      first[loop] = block.firstRow;
+      sizes.push_back(block.rows);
+    }
+    loops.push_back(loop);
+  }
+  Value stride = index.constant(gpu.threads);
+  Walk walk(index, loops, sizes, stride, gpu.inner, gpu.lanes);
+  ThreadPieces all = {index.constant(0), thread, stride,
+                      walk.countPieces(index)};
+  for (linalg::GenericOp generic : gpu.group.elementwise)
+    pieces->emitElements(b, generic, walk, first, all);
+}
+
+void BlockCode::emitElementsOfGrid(OpBuilder &b, const ThreadGrid &grid,
+                                   Value isActive, const Indices &first) const {
+  IndexBuilder index = at(b);
+  Value stride = index.constant(grid.rows);
+  Walk walk(index, gpu.reduced.front(), block.rows, stride, gpu.inner,
+            gpu.lanes);
+  for (linalg::GenericOp generic : gpu.group.elementwise)
+    gpu.emitIf(b, isActive, [&](OpBuilder &nested) {
+      pieces->emitElements(nested, generic, walk, first,
+                           {index.constant(0), grid.row, stride, block.rows});
+    });
 }
 
 /// Emits the kernel for data with the alignment that its copies need. Unknown

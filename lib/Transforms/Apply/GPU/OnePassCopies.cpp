@@ -18,7 +18,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -33,11 +32,11 @@ static constexpr int64_t kWaitHint = 10'000'000;
 /// The most segments of a row, relative to the least possible number.
 static constexpr int64_t kMostSegments = 4;
 
-OnePass::Copy OnePass::chooseCopy() const {
+TileCopies::Copy TileCopies::chooseCopy() const {
   bool isAligned = !layout.operands.empty();
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     int64_t strideBytes = layout.channels * layout.length * layout.widths[i];
-    isAligned &= buffers.isAligned(operand) &&
+    isAligned &= gpu.buffers.isAligned(operand) &&
                  cast<MemRefType>(operand.getType()).getLayout().isIdentity() &&
                  getRunBytes(i) % CudaChip::kCopyBytes == 0 &&
                  strideBytes % CudaChip::kCopyBytes == 0;
@@ -47,15 +46,15 @@ OnePass::Copy OnePass::chooseCopy() const {
     return Copy::Elements;
   }
   // Copying many short runs would keep one thread busy for long.
-  bool isShort = layout.channelsInnermost && tile < layout.channels;
+  bool isShort = layout.channelsInnermost && gpu.tile < layout.channels;
   return isShort ? Copy::AsyncPieces : Copy::Bulk;
 }
 
-void OnePass::createViews(OpBuilder &b) {
-  onChip.clear();
-  copies.clear();
-  hasDataOnChip = !layout.operands.empty();
-  if (!hasDataOnChip)
+TileCopies::TileCopies(OpBuilder &b, const OnePass &gpu, const TileBlock &block,
+                       Pieces &pieces, FlatPieces *flat)
+    : BlockPart(gpu, block), pieces(pieces) {
+  pieces.hasDataOnChip = !layout.operands.empty();
+  if (!pieces.hasDataOnChip)
     return;
   IndexBuilder index = at(b);
   auto space =
@@ -63,54 +62,54 @@ void OnePass::createViews(OpBuilder &b) {
   auto bytesType = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                                    MemRefLayoutAttrInterface(), space);
   Value bytes = gpu::DynamicSharedMemoryOp::create(b, loc, bytesType);
+  const ScheduledGroup &group = gpu.group;
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     SmallVector<int64_t> shape;
     SmallVector<Value> first;
     for (unsigned loop : llvm::seq(group.numLoops)) {
-      bool isRow = !group.isFeature(loop) && loop != inner;
-      isRow |= layout.channelsInnermost && !group.isFeature(loop);
-      shape.push_back(group.isFeature(loop) ? tile
-                      : isRow               ? rowsOfBlock
+      shape.push_back(group.isFeature(loop) ? gpu.tile
+                      : isRow(loop)         ? gpu.rowsOfBlock
                                             : layout.length);
-      first.push_back(group.isFeature(loop) ? firstChannel
-                      : isRow               ? firstRow
+      first.push_back(group.isFeature(loop) ? block.firstChannel
+                      : isRow(loop)         ? block.firstRow
                                             : index.constant(0));
     }
-    Value offset = index.constant(layout.getSharedBytes(schedule, i));
+    Value offset = index.constant(layout.getSharedBytes(gpu.schedule, i));
     Type elementType = getElementTypeOrSelf(operand);
     auto createView = [&](ArrayRef<int64_t> dims) -> Value {
       auto type = MemRefType::get(dims, elementType,
                                   MemRefLayoutAttrInterface(), space);
       return memref::ViewOp::create(b, loc, type, bytes, offset, ValueRange());
     };
-    Value view = createView(shape);
-    copies.push_back(view);
-    onChip[getViewed(operand)] = {
-        view, AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
+    copies.push_back(createView(shape));
+    pieces.onChip[getViewed(operand)] = {
+        copies.back(),
+        AffineMap::getMultiDimIdentityMap(group.numLoops, b.getContext()),
         first, createView(ShapedType::getNumElements(shape))};
-    if (flatRows)
-      flatPiece.views[operand] = {
-          createView({rowsOfBlock, tile * layout.length}), firstRow,
-          index.constant(0)};
+    if (flat)
+      flat->views[operand] = {
+          createView({gpu.rowsOfBlock, gpu.tile * layout.length}),
+          block.firstRow, index.constant(0)};
   }
 }
 
-Value OnePass::getAddress(OpBuilder &b, Value memref) const {
+Value BlockPart::getAddress(OpBuilder &b, Value memref) const {
   return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
 }
 
-Type OnePass::getPointerType(OpBuilder &b, NVVM::NVVMMemorySpace space) const {
+Type BlockPart::getPointerType(OpBuilder &b,
+                               NVVM::NVVMMemorySpace space) const {
   return LLVM::LLVMPointerType::get(b.getContext(),
                                     static_cast<unsigned>(space));
 }
 
-Value OnePass::toPointer(OpBuilder &b, Value address,
-                         NVVM::NVVMMemorySpace space) const {
+Value BlockPart::toPointer(OpBuilder &b, Value address,
+                           NVVM::NVVMMemorySpace space) const {
   Value integer = arith::IndexCastOp::create(b, loc, b.getI64Type(), address);
   return LLVM::IntToPtrOp::create(b, loc, getPointerType(b, space), integer);
 }
 
-void OnePass::emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const {
+void TileCopies::emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const {
   Value toShared = toPointer(b, copy.to, NVVM::NVVMMemorySpace::Shared);
   Value toCluster = LLVM::AddrSpaceCastOp::create(
       b, loc, getPointerType(b, NVVM::NVVMMemorySpace::SharedCluster),
@@ -122,17 +121,18 @@ void OnePass::emitBulkCopy(OpBuilder &b, const BulkCopy &copy) const {
       /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
 }
 
-Value OnePass::getFirstAddress(OpBuilder &b, unsigned operand) const {
+Value TileCopies::getFirstAddress(OpBuilder &b, unsigned operand) const {
   IndexBuilder index = at(b);
-  Value first = index.add(
-      index.mul(firstRow, index.constant(layout.channels * layout.length)),
-      index.mul(firstChannel, index.constant(layout.length)));
+  Value first =
+      index.add(index.mul(block.firstRow,
+                          index.constant(layout.channels * layout.length)),
+                index.mul(block.firstChannel, index.constant(layout.length)));
   return index.add(getAddress(b, layout.operands[operand]),
                    index.mul(first, index.constant(layout.widths[operand])));
 }
 
-int64_t OnePass::countSegmentsOfRow(int64_t stepPieces) const {
-  int64_t rowPieces = layout.length / lanes;
+int64_t TileCopies::countSegmentsOfRow(int64_t stepPieces) const {
+  int64_t rowPieces = layout.length / gpu.lanes;
   int64_t least = llvm::divideCeil(rowPieces, stepPieces);
   for (int64_t count : llvm::seq_inclusive(least, kMostSegments * least))
     if (rowPieces % count == 0 &&
@@ -143,25 +143,26 @@ int64_t OnePass::countSegmentsOfRow(int64_t stepPieces) const {
   return 1;
 }
 
-OnePass::Stages OnePass::planStages(Copy copy) const {
+TileCopies::Stages TileCopies::planStages(Copy copy) const {
   Stages planned;
   if (copy == Copy::Elements)
     return planned;
   planned.count = 1;
   // A warp that adds up channel after channel needs all rows at once.
-  if (!flatRows && !layout.channelsInnermost && tile > 1)
+  if (!gpu.flatRows && !layout.channelsInnermost && gpu.tile > 1)
     return planned;
-  planned.stepPieces = threads;
-  if (flatRows) {
-    planned.stepPieces = flatRows->rows;
+  planned.stepPieces = gpu.threads;
+  if (gpu.flatRows) {
+    planned.stepPieces = gpu.flatRows->rows;
   } else if (layout.channelsInnermost) {
-    planned.stepPieces = std::max<int64_t>(threads / (tile / lanes), 1);
+    planned.stepPieces = gpu.countThreadRows();
   } else {
     planned.segmentsOfRow = countSegmentsOfRow(planned.stepPieces);
-    planned.segmentPieces = layout.length / lanes / planned.segmentsOfRow;
+    planned.segmentPieces = layout.length / gpu.lanes / planned.segmentsOfRow;
   }
-  int64_t pieces = rowsOfBlock * planned.segmentsOfRow * planned.segmentPieces;
-  int64_t steps = llvm::divideCeil(pieces, planned.stepPieces);
+  int64_t blockPieces =
+      gpu.rowsOfBlock * planned.segmentsOfRow * planned.segmentPieces;
+  int64_t steps = llvm::divideCeil(blockPieces, planned.stepPieces);
   // A stage has at least one segment.
   planned.steps = llvm::PowerOf2Ceil(
       std::max(llvm::divideCeil(steps, kMostStages),
@@ -170,9 +171,10 @@ OnePass::Stages OnePass::planStages(Copy copy) const {
   return planned;
 }
 
-OnePass::Segments OnePass::getSegmentsOfStage(OpBuilder &b, Value stage) const {
+TileCopies::Segments TileCopies::getSegmentsOfStage(OpBuilder &b,
+                                                    Value stage) const {
   IndexBuilder index = at(b);
-  Value all = countSegments(b);
+  Value all = index.mul(block.rows, index.constant(stages.segmentsOfRow));
   if (stages.count == 1)
     return {index.constant(0), all};
   // The first segment of a stage begins in one of its pieces.
@@ -187,17 +189,14 @@ OnePass::Segments OnePass::getSegmentsOfStage(OpBuilder &b, Value stage) const {
   return {first, index.sub(next, first)};
 }
 
-void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
-                              int64_t arrivals) {
+void TileCopies::createMbarriers(OpBuilder &b, int64_t arrivals) {
   IndexBuilder index = at(b);
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto type = nvgpu::MBarrierGroupType::get(b.getContext(), space,
                                             /*numBarriers=*/stages.count);
   mbarriers = nvgpu::MBarrierCreateOp::create(b, loc, type);
-  Value isFirst =
-      index.compare(arith::CmpIPredicate::eq, kernel.thread, index.constant(0));
-  emitIf(b, isFirst, [&](OpBuilder &nested) {
+  gpu.emitIf(b, isZero(index, block.kernel.thread), [&](OpBuilder &nested) {
     for (int64_t stage : llvm::seq(stages.count))
       nvgpu::MBarrierInitOp::create(nested, loc, mbarriers,
                                     constant(nested, arrivals),
@@ -211,21 +210,21 @@ void OnePass::createMbarriers(OpBuilder &b, const Kernel &kernel,
         NVVM::SharedSpaceAttr::get(nested.getContext(),
                                    NVVM::SharedSpace::shared_cta));
   });
-  barrier(b);
+  gpu.barrier(b);
 }
 
-Value OnePass::getMbarrierAddress(OpBuilder &b, Value stage) const {
+Value TileCopies::getMbarrierAddress(OpBuilder &b, Value stage) const {
   Value address =
       nvgpu::MBarrierGetOp::create(b, loc, b.getI64Type(), mbarriers, stage);
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), address);
 }
 
-Value OnePass::getMbarrier(OpBuilder &b, Value stage) const {
+Value TileCopies::getMbarrier(OpBuilder &b, Value stage) const {
   return toPointer(b, getMbarrierAddress(b, stage),
                    NVVM::NVVMMemorySpace::Shared);
 }
 
-void OnePass::awaitStage(OpBuilder &b, Value stage) const {
+void TileCopies::awaitStage(OpBuilder &b, Value stage) const {
   // Upstream's op waits in a loop with uniform branches, but lanes may differ:
   // one lane's wait can end before another's.
   Value arrival = getMbarrier(b, stage);
@@ -246,26 +245,18 @@ void OnePass::awaitStage(OpBuilder &b, Value stage) const {
       });
 }
 
-void OnePass::awaitStep(OpBuilder &b, Value step) const {
+void TileCopies::awaitStep(OpBuilder &b, Value step) const {
   awaitStage(b, at(b).div(step, constant(b, stages.steps)));
 }
 
-void OnePass::awaitStep(OpBuilder &b, Value chunk, int64_t step) const {
-  if (!comesInStages() || step % stages.steps != 0)
-    return;
-  IndexBuilder index = at(b);
-  Value first = index.mul(chunk, index.constant(kUnroll));
-  awaitStep(b, index.add(first, index.constant(step)));
-}
-
-void OnePass::emitRunCopies(OpBuilder &b) const {
-  auto loop = scf::ForOp::create(
-      b, loc, constant(b, 0), constant(b, stages.count), constant(b, 1),
-      ValueRange(), [&](OpBuilder &nested, Location, Value stage, ValueRange) {
+void TileCopies::emitRunCopies(OpBuilder &b) const {
+  disableUnrolling(gpu.forEach(
+      b, constant(b, 0), constant(b, stages.count), constant(b, 1),
+      [&](OpBuilder &nested, Value stage) {
         Segments copied = getSegmentsOfStage(nested, stage);
         Value hasRows = at(nested).compare(arith::CmpIPredicate::ugt,
                                            copied.count, constant(nested, 0));
-        emitIf(nested, hasRows, [&](OpBuilder &inner) {
+        gpu.emitIf(nested, hasRows, [&](OpBuilder &inner) {
           IndexBuilder index = at(inner);
           Value arrival = getMbarrierAddress(inner, stage);
           for (unsigned i : llvm::seq(layout.operands.size())) {
@@ -277,12 +268,10 @@ void OnePass::emitRunCopies(OpBuilder &b) const {
                           index.mul(copied.count, bytes), arrival});
           }
         });
-        scf::YieldOp::create(nested, loc);
-      });
-  disableUnrolling(loop);
+      }));
 }
 
-void OnePass::emitRowCopies(OpBuilder &b) const {
+void TileCopies::emitRowCopies(OpBuilder &b) const {
   // Advance addresses from copy to copy, so that the thread that begins them
   // computes nothing else meanwhile.
   unsigned numOperands = layout.operands.size();
@@ -324,7 +313,7 @@ void OnePass::emitRowCopies(OpBuilder &b) const {
     scf::YieldOp::create(nested, loc, next);
   };
   auto rowLoop = scf::ForOp::create(
-      b, loc, constant(b, 0), rows, constant(b, 1), first,
+      b, loc, constant(b, 0), block.rows, constant(b, 1), first,
       [&](OpBuilder &nested, Location, Value, ValueRange state) {
         auto segments =
             scf::ForOp::create(nested, loc, constant(nested, 0),
@@ -341,12 +330,10 @@ void OnePass::emitRowCopies(OpBuilder &b) const {
   disableUnrolling(rowLoop);
 }
 
-void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
-  createMbarriers(b, kernel, /*arrivals=*/1);
+void TileCopies::emitBulkCopies(OpBuilder &b) {
+  createMbarriers(b, /*arrivals=*/1);
   IndexBuilder index = at(b);
-  Value isFirst =
-      index.compare(arith::CmpIPredicate::eq, kernel.thread, index.constant(0));
-  emitIf(b, isFirst, [&](OpBuilder &nested) {
+  gpu.emitIf(b, isZero(index, block.kernel.thread), [&](OpBuilder &nested) {
     IndexBuilder inside = at(nested);
     int64_t bytes = 0; // of a segment
     for (unsigned i : llvm::seq(layout.operands.size()))
@@ -362,12 +349,12 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
   // Addresses and sizes are the same in all lanes, and `elect.sync` tells ptxas
   // that only one lane copies. For a test of the thread's number it would add a
   // loop over the lanes to each copy.
-  Value isFirstWarp = index.compare(arith::CmpIPredicate::ult, kernel.thread,
-                                    index.constant(CudaChip::kWarpSize));
-  emitIf(b, isFirstWarp, [&](OpBuilder &warp) {
+  Value isFirstWarp =
+      isBelow(index, block.kernel.thread, index.constant(CudaChip::kWarpSize));
+  gpu.emitIf(b, isFirstWarp, [&](OpBuilder &warp) {
     Value isElected = NVVM::ElectSyncOp::create(warp, loc, warp.getI1Type(),
                                                 /*membermask=*/Value());
-    emitIf(warp, isElected, [&](OpBuilder &nested) {
+    gpu.emitIf(warp, isElected, [&](OpBuilder &nested) {
       if (layout.channelsInnermost)
         emitRunCopies(nested);
       else
@@ -378,35 +365,32 @@ void OnePass::emitBulkCopies(OpBuilder &b, const Kernel &kernel) {
     awaitStage(b, index.constant(0));
 }
 
-void OnePass::forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
-                           const Segments &copied, int64_t elements,
-                           CopyPiece copy) const {
+void TileCopies::forEachPiece(OpBuilder &b, unsigned i, const Segments &copied,
+                              int64_t elements, CopyPiece copy) const {
   IndexBuilder index = at(b);
-  Value stride = index.constant(threads);
   // [row, channel, element], one of which is innermost.
-  Walk walk;
-  walk.loops = llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops));
-  Indices start(group.numLoops, index.constant(0));
-  for (unsigned loop : walk.loops) {
-    int64_t size = group.isFeature(loop) ? tile : layout.length;
-    if (loop == inner)
+  auto loops = llvm::to_vector(llvm::seq<unsigned>(0, gpu.group.numLoops));
+  SmallVector<Value> sizes;
+  Indices start(loops.size(), index.constant(0));
+  for (unsigned loop : loops) {
+    int64_t size = gpu.group.isFeature(loop) ? gpu.tile : layout.length;
+    if (loop == gpu.inner)
       size /= elements;
-    bool isRow =
-        !group.isFeature(loop) && (loop != inner || layout.channelsInnermost);
-    walk.sizes.push_back(isRow ? copied.count : index.constant(size));
-    if (isRow)
+    sizes.push_back(isRow(loop) ? copied.count : index.constant(size));
+    if (isRow(loop))
       start[loop] = copied.first;
   }
-  walk.strides = delinearize(b, walk, stride);
+  Value stride = index.constant(gpu.threads);
+  Walk walk(index, loops, sizes, stride, gpu.inner, elements);
   const SmallVector<Value> &first =
-      onChip.at(getViewed(layout.operands[i])).first;
+      pieces.onChip.at(getViewed(layout.operands[i])).first;
   scf::ForOp::create(
-      b, loc, kernel.thread, countPieces(b, walk), stride,
-      delinearize(b, walk, kernel.thread),
+      b, loc, block.kernel.thread, walk.countPieces(index), stride,
+      walk.delinearize(index, block.kernel.thread),
       [&](OpBuilder &nested, Location, Value, ValueRange position) {
         IndexBuilder inside = at(nested);
-        Indices to = getIndices(nested, walk, Indices(group.numLoops), position,
-                                elements);
+        Indices to =
+            walk.getIndices(inside, Indices(gpu.group.numLoops), position);
         for (auto [index, offset] : llvm::zip_equal(to, start))
           index = inside.add(index, offset);
         Indices from(to);
@@ -414,22 +398,21 @@ void OnePass::forEachPiece(OpBuilder &b, const Kernel &kernel, unsigned i,
           index = inside.add(index, offset);
         // The last tile may have fewer channels.
         Value isChannel = arith::ConstantIntOp::create(nested, loc, 1, 1);
-        if (layout.channelsInnermost && layout.channels % tile != 0)
-          isChannel = inside.compare(arith::CmpIPredicate::ult, from[inner],
-                                     inside.constant(layout.channels));
-        emitIf(nested, isChannel,
-               [&](OpBuilder &piece) { copy(piece, to, from); });
-        scf::YieldOp::create(nested, loc, advance(nested, walk, position));
+        if (layout.channelsInnermost && layout.channels % gpu.tile != 0)
+          isChannel = isBelow(inside, from[gpu.inner],
+                              inside.constant(layout.channels));
+        gpu.emitIf(nested, isChannel,
+                   [&](OpBuilder &piece) { copy(piece, to, from); });
+        scf::YieldOp::create(nested, loc, walk.advance(inside, position));
       });
 }
 
-void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
-  createMbarriers(b, kernel, /*arrivals=*/threads);
+void TileCopies::emitAsyncPieces(OpBuilder &b) {
+  createMbarriers(b, /*arrivals=*/gpu.threads);
   IndexBuilder index = at(b);
-  auto stageLoop = scf::ForOp::create(
-      b, loc, index.constant(0), index.constant(stages.count),
-      index.constant(1), ValueRange(),
-      [&](OpBuilder &nested, Location, Value stage, ValueRange) {
+  disableUnrolling(gpu.forEach(
+      b, index.constant(0), index.constant(stages.count), index.constant(1),
+      [&](OpBuilder &nested, Value stage) {
         Segments copied = getSegmentsOfStage(nested, stage);
         for (auto [i, operand] : llvm::enumerate(layout.operands)) {
           // Upstream's op counts bits of i1, but each takes a byte in memory.
@@ -437,7 +420,7 @@ void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
           Value copy = castToStorage(nested, loc, copies[i]);
           int64_t elements = CudaChip::kCopyBytes / layout.widths[i];
           forEachPiece(
-              nested, kernel, i, copied, elements,
+              nested, i, copied, elements,
               [&](OpBuilder &piece, const Indices &to, const Indices &from) {
                 nvgpu::DeviceAsyncCopyOp::create(
                     piece, loc, copy, to, source, from,
@@ -447,23 +430,34 @@ void OnePass::emitAsyncPieces(OpBuilder &b, const Kernel &kernel) {
         }
         NVVM::CpAsyncMBarrierArriveOp::create(
             nested, loc, getMbarrier(nested, stage), /*noinc=*/true);
-        scf::YieldOp::create(nested, loc);
-      });
-  disableUnrolling(stageLoop);
+      }));
   if (stages.count == 1)
     awaitStage(b, index.constant(0));
 }
 
-void OnePass::emitElementCopies(OpBuilder &b, const Kernel &kernel) {
+void TileCopies::emitElementCopies(OpBuilder &b) const {
   Value zero = constant(b, 0);
   for (auto [i, operand] : llvm::enumerate(layout.operands)) {
     Value source = operand, copy = copies[i];
-    forEachPiece(b, kernel, i, {zero, rows}, /*elements=*/1,
+    forEachPiece(b, i, {zero, block.rows}, /*elements=*/1,
                  [&](OpBuilder &piece, const Indices &to, const Indices &from) {
                    Value value =
                        memref::LoadOp::create(piece, loc, source, from);
                    memref::StoreOp::create(piece, loc, value, copy, to);
                  });
   }
-  barrier(b);
+  gpu.barrier(b);
+}
+
+void TileCopies::emit(OpBuilder &b) {
+  Copy copy = chooseCopy();
+  stages = planStages(copy);
+  switch (copy) {
+  case Copy::Bulk:
+    return emitBulkCopies(b);
+  case Copy::AsyncPieces:
+    return emitAsyncPieces(b);
+  case Copy::Elements:
+    return emitElementCopies(b);
+  }
 }

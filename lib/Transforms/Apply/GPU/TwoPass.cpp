@@ -12,14 +12,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Apply/Sums.h"
 #include "GpuSchedules.h"
-#include "Schedule/OnePassLayout.h"
 #include "TwoPassKernel.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -41,15 +37,13 @@ static constexpr int64_t kSlicesAtOnce = 8;
 void TwoPass::emitByLanes(OpBuilder &b, ArrayRef<linalg::GenericOp> generics,
                           LanesBody body) {
   IndexBuilder index = at(b);
-  int64_t lanes = getLanes(generics);
-  Value isWhole = index.compare(arith::CmpIPredicate::eq,
-                                index.rem(sizes[inner], index.constant(lanes)),
-                                index.constant(0));
+  int64_t lanes = countLanes(*this, generics);
+  Value isWhole = isZero(index, index.rem(sizes[inner], index.constant(lanes)));
   // Vectors elsewhere do not make up for one gather of all lanes.
   for (linalg::GenericOp generic : generics)
     for (OpOperand &operand : generic->getOpOperands())
       if (isDataMap(generic.getMatchingIndexingMap(&operand)) &&
-          !isContiguous(generic, operand))
+          !isContiguous(*this, generic, operand))
         lanes = 1;
   if (lanes == 1 || matchPattern(isWhole, m_Zero()))
     return body(b, 1);
@@ -72,33 +66,29 @@ TwoPass::Partials TwoPass::createPartials(OpBuilder &b, Value slices) {
   return partials;
 }
 
-Value TwoPass::countSlices(OpBuilder &b, const Work &work) {
+Value TwoPass::countSlices(OpBuilder &b, Value tiles, Value elementsOfBlock) {
   IndexBuilder index = at(b);
+  Value elements = index.product(pick(sizes, reduced));
   // Enough blocks for the device, but not a few more, which would run after all
   // others; and each block has at least one chunk to add.
   Value wanted = index.div(index.constant(schedule.sumBlocks),
-                           index.max(work.tiles, index.constant(1)));
+                           index.max(tiles, index.constant(1)));
   Value most = index.ceilDiv(
-      work.elements, index.mul(work.elementsOfBlock, index.constant(kUnroll)));
+      elements, index.mul(elementsOfBlock, index.constant(kUnroll)));
   return index.max(index.min(wanted, most), index.constant(1));
 }
 
-Value TwoPass::getStride(OpBuilder &b, const Partials &partials,
-                         int64_t width) const {
-  Value threadsOfBlock = constant(b, width);
-  if (!alternates(partials))
-    return threadsOfBlock;
-  return at(b).mul(threadsOfBlock, partials.slices);
-}
-
 TwoPass::Slicing TwoPass::planSlices(OpBuilder &b, const Partials &partials,
-                                     int64_t width, const Walk &walk,
-                                     Value stride) const {
+                                     int64_t width, int64_t lanes) const {
+  bool isAlternating = alternates(partials);
   Slicing slicing;
   slicing.width = width;
-  slicing.stride = stride;
-  slicing.pieces = countPieces(b, walk);
-  if (!alternates(partials))
+  slicing.stride = constant(b, width);
+  if (isAlternating)
+    slicing.stride = at(b).mul(slicing.stride, partials.slices);
+  slicing.walk = createWalk(b, reduced, slicing.stride, lanes);
+  slicing.pieces = slicing.walk.countPieces(at(b));
+  if (!isAlternating)
     slicing.length = at(b).ceilDiv(slicing.pieces, partials.slices);
   return slicing;
 }
@@ -118,32 +108,35 @@ ThreadPieces TwoPass::getSlice(OpBuilder &b, const Slicing &slicing,
   return {from, thread, slicing.stride, to};
 }
 
+void TwoPass::storePartials(OpBuilder &b, ValueRange totals,
+                            const Partials &partials,
+                            ValueRange indices) const {
+  for (auto [memref, total] : llvm::zip_equal(partials.memrefs, totals))
+    memref::StoreOp::create(b, loc, total, memref, indices);
+}
+
 void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
                               int64_t lanes) {
   IndexBuilder index = at(b);
-  Value stride = getStride(b, partials, threads);
-  Walk walk = createWalk(b, reduced, stride, lanes);
-  Slicing slicing = planSlices(b, partials, threads, walk, stride);
+  Slicing slicing = planSlices(b, partials, threads, lanes);
   Value blocks = index.mul(channels, partials.slices);
-  SmallVector<Type> shared = getSharedTypesForBlock();
-  LaunchShape shape = {blocks, threads, shared};
-  shape.startsNext = overlaps;
-  launch(b, "reduce", shape, [&](OpBuilder &nested, Kernel kernel) {
-    IndexBuilder inside = at(nested);
-    Value channel = inside.div(kernel.block, partials.slices);
-    Value number = inside.rem(kernel.block, partials.slices);
-    Indices indices(group.numLoops);
-    delinearize(nested, channel, group.features, indices);
-    Accumulators sums =
-        emitSums(nested, walk, indices,
-                 getSlice(nested, slicing, number, kernel.thread), lanes);
-    SmallVector<Value> totals = addAcrossBlock(nested, kernel, sums);
-    Value isFirst = inside.compare(arith::CmpIPredicate::eq, kernel.thread,
-                                   inside.constant(0));
-    emitIf(nested, isFirst, [&](OpBuilder &store) {
-      storeTotals(store, totals, partials.memrefs, {number, channel});
-    });
-  });
+  SmallVector<Type> shared = getSharedTypes(threads / CudaChip::kWarpSize);
+  launch(b, "reduce", {blocks, threads, shared, overlaps},
+         [&](OpBuilder &nested, Kernel kernel) {
+           IndexBuilder inside = at(nested);
+           Value channel = inside.div(kernel.block, partials.slices);
+           Value number = inside.rem(kernel.block, partials.slices);
+           Indices indices(group.numLoops);
+           delinearize(nested, channel, group.features, indices);
+           Accumulators sums =
+               emitSums(nested, Pieces(*this, lanes), slicing.walk, indices,
+                        getSlice(nested, slicing, number, kernel.thread));
+           SmallVector<Value> totals =
+               addAcrossBlock(nested, kernel, sums, kernel.shared);
+           emitIf(nested, isZero(inside, kernel.thread), [&](OpBuilder &store) {
+             storePartials(store, totals, partials, {number, channel});
+           });
+         });
 }
 
 TwoPass::ColumnTiles
@@ -167,25 +160,20 @@ TwoPass::planColumns(OpBuilder &b, const Partials &partials, int64_t lanes) {
   tiles.outerFeatures.pop_back();
   Value outer = index.product(pick(sizes, tiles.outerFeatures));
   tiles.count = index.mul(outer, tiles.tilesOfRow);
-  Value stride = getStride(b, partials, tiles.rows);
-  tiles.walk = createWalk(b, reduced, stride, lanes);
-  tiles.slicing = planSlices(b, partials, tiles.rows, tiles.walk, stride);
+  tiles.slicing = planSlices(b, partials, tiles.rows, lanes);
   return tiles;
 }
 
 void TwoPass::emitColumnSums(OpBuilder &b, const Partials &partials,
                              int64_t lanes) {
   ColumnTiles tiles = planColumns(b, partials, lanes);
-  SmallVector<Type> shared;
-  for (unsigned i : llvm::seq(numSums()))
-    shared.push_back(getSharedType(
-        getScratchSize(tiles.rows, tiles.columns, lanes), sumType(i)));
+  SmallVector<Type> shared =
+      getSharedTypes(getScratchSize(tiles.rows, tiles.columns, lanes));
   Value blocks = at(b).mul(tiles.count, partials.slices);
-  LaunchShape shape = {blocks, threads, shared};
-  shape.startsNext = overlaps;
-  launch(b, "reduce", shape, [&](OpBuilder &nested, Kernel kernel) {
-    emitSumsOfTile(nested, kernel, partials, tiles, lanes);
-  });
+  launch(b, "reduce", {blocks, threads, shared, overlaps},
+         [&](OpBuilder &nested, Kernel kernel) {
+           emitSumsOfTile(nested, kernel, partials, tiles, lanes);
+         });
 }
 
 void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
@@ -205,33 +193,30 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   if (!tiles.outerFeatures.empty())
     delinearize(b, outerChannel, tiles.outerFeatures, indices);
   indices[inner] = first;
-  Value isColumn =
-      index.compare(arith::CmpIPredicate::ult, columnOfRow, tiles.columnsOfRow);
-  Value isRow =
-      index.compare(arith::CmpIPredicate::ult, row, index.constant(tiles.rows));
+  Value isColumn = isBelow(index, columnOfRow, tiles.columnsOfRow);
+  Value isRow = isBelow(index, row, index.constant(tiles.rows));
   Accumulators sums = fromCarried(emitIf(
       b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
-        return toCarried(emitSums(nested, tiles.walk, indices,
-                                  getSlice(nested, tiles.slicing, slice, row),
-                                  lanes));
+        return toCarried(emitSums(nested, Pieces(*this, lanes),
+                                  tiles.slicing.walk, indices,
+                                  getSlice(nested, tiles.slicing, slice, row)));
       },
       toCarried(zeroSums(b, lanes))));
   Value firstOfTile =
       index.sub(first, index.mul(column, index.constant(lanes)));
-  addAcrossRows(
-      b, kernel, {tiles.rows, tiles.columns, row, column}, sums, lanes,
-      [&](OpBuilder &nested, Value element, ValueRange totals) {
-        IndexBuilder inside = at(nested);
-        Value innermost = inside.add(firstOfTile, element);
-        Value isChannel =
-            inside.compare(arith::CmpIPredicate::ult, innermost, sizes[inner]);
-        emitIf(nested, isChannel, [&](OpBuilder &store) {
-          Value channel = at(store).add(
-              at(store).mul(outerChannel, sizes[inner]), innermost);
-          storeTotals(store, totals, partials.memrefs, {slice, channel});
-        });
-      });
+  addAcrossRows(b, kernel, {tiles.rows, tiles.columns, row, column}, sums,
+                lanes, kernel.shared,
+                [&](OpBuilder &nested, Value element, ValueRange totals) {
+                  IndexBuilder inside = at(nested);
+                  Value innermost = inside.add(firstOfTile, element);
+                  Value isChannel = isBelow(inside, innermost, sizes[inner]);
+                  emitIf(nested, isChannel, [&](OpBuilder &store) {
+                    Value channel = at(store).add(
+                        at(store).mul(outerChannel, sizes[inner]), innermost);
+                    storePartials(store, totals, partials, {slice, channel});
+                  });
+                });
 }
 
 TwoPass::FinishGrid TwoPass::planFinish(const Partials &partials) const {
@@ -273,8 +258,7 @@ Accumulators TwoPass::addSlices(OpBuilder &b, const Partials &partials,
       Value slice = inside.add(first, inside.constant(i * rows));
       // Load the first slice instead of one past the last: without guards, no
       // load waits for another.
-      Value isSlice =
-          inside.compare(arith::CmpIPredicate::ult, slice, partials.slices);
+      Value isSlice = isBelow(inside, slice, partials.slices);
       if (isOneStep && (i + 1) * rows <= *known)
         isSlice = Value();
       else
@@ -313,16 +297,15 @@ void TwoPass::emitFinish(OpBuilder &b, const Partials &partials) {
   Value blocks = index.ceilDiv(channels, index.constant(grid.columns));
   SmallVector<Type> shared;
   if (grid.rows > 1)
-    for (unsigned i : llvm::seq(numSums()))
-      shared.push_back(getSharedType(
-          getScratchSize(grid.rows, grid.columns, /*lanes=*/1), sumType(i)));
-  LaunchShape shape = {blocks, grid.rows * grid.columns, shared};
+    shared =
+        getSharedTypes(getScratchSize(grid.rows, grid.columns, /*lanes=*/1));
   bool isLast =
       group.elementwise.empty() && stageNumber + 1 == group.stages.size();
-  shape.startsNext = overlaps && !isLast;
-  launch(b, "finish", shape, [&](OpBuilder &nested, Kernel kernel) {
-    emitFinishOfTile(nested, kernel, partials, grid);
-  });
+  launch(b, "finish",
+         {blocks, grid.rows * grid.columns, shared, overlaps && !isLast},
+         [&](OpBuilder &nested, Kernel kernel) {
+           emitFinishOfTile(nested, kernel, partials, grid);
+         });
 }
 
 void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
@@ -331,9 +314,6 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   IndexBuilder index = at(b);
   Value width = index.constant(grid.columns);
   Value first = index.mul(kernel.block, width);
-  auto isChannel = [&](OpBuilder &nested, Value channel) {
-    return at(nested).compare(arith::CmpIPredicate::ult, channel, channels);
-  };
   auto getIndices = [&](OpBuilder &nested, Value channel) {
     Indices indices(group.numLoops);
     delinearize(nested, channel, group.features, indices);
@@ -342,19 +322,18 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   DenseMap<OpOperand *, Value> loaded;
   auto finish = [&](OpBuilder &nested, Value column, ValueRange totals) {
     Value channel = at(nested).add(first, column);
-    emitIf(nested, isChannel(nested, channel), [&](OpBuilder &inside) {
-      Indices indices = getIndices(inside, channel);
-      computeChannel(inside, indices, totals, loaded,
-                     [&](OpBuilder &store, OpOperand &result, Value value) {
-                       if (isRead(result))
-                         memref::StoreOp::create(
-                             store, loc, value, result.get(),
-                             locateChannel(store, result, indices));
-                     });
-    });
+    emitIf(
+        nested, isBelow(at(nested), channel, channels), [&](OpBuilder &inside) {
+          Indices indices = getIndices(inside, channel);
+          computeChannel(inside, *this, indices, totals, loaded,
+                         [&](OpBuilder &store, OpOperand &result, Value value) {
+                           if (isRead(*this, result))
+                             storeChannel(store, *this, result, value, indices);
+                         });
+        });
   };
   if (!current.reduction)
-    return forEachOfBlock(b, kernel, grid.columns,
+    return kernel.forEach(b, grid.columns,
                           [&](OpBuilder &nested, Value column) {
                             finish(nested, column, /*totals=*/{});
                           });
@@ -363,21 +342,23 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
   ThreadGrid threadGrid = {grid.rows, grid.columns, row, column};
   int64_t parts = countRowSharers(kernel, threadGrid, /*lanes=*/1);
   if (std::optional<Value> number =
-          getSharedNumber(b, kernel, grid.columns, parts)) {
+          kernel.getSharedNumber(b, grid.columns, parts)) {
     // Threads past the last channel load the block's first one.
     Value own = index.add(first, *number);
     loaded = loadChannelInputs(
-        b, getIndices(b, index.select(isChannel(b, own), own, first)),
+        b, *this,
+        getIndices(b, index.select(isBelow(index, own, channels), own, first)),
         /*storesAtOnce=*/true);
   }
   Value channel = index.add(first, column);
   Accumulators sums = fromCarried(emitIf(
-      b, isChannel(b, channel),
+      b, isBelow(index, channel, channels),
       [&](OpBuilder &nested) {
         return toCarried(addSlices(nested, partials, grid.rows, row, channel));
       },
       toCarried(zeroSums(b))));
-  addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, finish);
+  addAcrossRows(b, kernel, threadGrid, sums, /*lanes=*/1, kernel.shared,
+                finish);
 }
 
 void TwoPass::emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch) {
@@ -387,17 +368,15 @@ void TwoPass::emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch) {
     bool isByColumns = group.isFeature(inner);
     Value tiles = channels;
     Value elementsOfBlock =
-        index.constant(threads * getLanes(current.reduction));
+        index.constant(threads * countLanes(*this, current.reduction));
     if (isByColumns) {
       int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
-                        getLanes(current.reduction);
+                        countLanes(*this, current.reduction);
       tiles = index.ceilDiv(channels, index.constant(columns));
       elementsOfBlock = index.constant(
           std::max<int64_t>(threads / schedule.blockAccesses, 1));
     }
-    Value elements = index.product(pick(sizes, reduced));
-    partials =
-        createPartials(b, countSlices(b, {tiles, elements, elementsOfBlock}));
+    partials = createPartials(b, countSlices(b, tiles, elementsOfBlock));
     emitByLanes(b, current.reduction, [&](OpBuilder &nested, int64_t lanes) {
       if (isByColumns)
         emitColumnSums(nested, partials, lanes);
@@ -417,10 +396,11 @@ void TwoPass::emit(OpBuilder &b) {
     emitStage(b, scratch);
   }
   for (linalg::GenericOp generic : group.elementwise) {
-    // The rest of the inputs stays in the second-level cache.
-    isStreaming = generic == group.elementwise.back();
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {
-      emitElementwise(nested, generic, lanes);
+      Pieces pieces(*this, lanes);
+      // The rest of the inputs stays in the second-level cache.
+      pieces.isStreaming = generic == group.elementwise.back();
+      emitElementwise(nested, generic, pieces);
     });
   }
   // Kernels overlap only if their launches have no other call in between.

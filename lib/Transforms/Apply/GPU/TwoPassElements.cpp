@@ -35,7 +35,8 @@ bool TwoPass::takesRows(int64_t lanes) const {
          length && *length >= kLeastRowThreads * threads;
 }
 
-void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic) {
+void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic,
+                       const Pieces &pieces) const {
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk = createWalk(b, {inner}, stride, /*lanes=*/1);
@@ -52,8 +53,8 @@ void TwoPass::emitRows(OpBuilder &b, linalg::GenericOp generic) {
     delinearize(nested, inside.div(number, parts), outer, first);
     Value from = inside.mul(inside.rem(number, parts), length);
     Value to = inside.min(inside.add(from, length), sizes[inner]);
-    emitElements(nested, generic, walk, first,
-                 {from, kernel.thread, stride, to}, /*lanes=*/1);
+    pieces.emitElements(nested, generic, walk, first,
+                        {from, kernel.thread, stride, to});
   });
 }
 
@@ -63,7 +64,8 @@ bool TwoPass::takesColumns(int64_t lanes) const {
          !group.isFeature(0) && columns && *columns > 0 && *columns <= threads;
 }
 
-void TwoPass::emitColumns(OpBuilder &b, linalg::GenericOp generic) {
+void TwoPass::emitColumns(OpBuilder &b, linalg::GenericOp generic,
+                          const Pieces &pieces) const {
   IndexBuilder index = at(b);
   int64_t columns = *getConstantIntValue(sizes[inner]);
   int64_t rowsOfThreads = threads / columns;
@@ -79,35 +81,35 @@ void TwoPass::emitColumns(OpBuilder &b, linalg::GenericOp generic) {
     Value width = inside.constant(columns);
     Value row = inside.div(kernel.thread, width);
     Indices first = {inside.constant(0), inside.rem(kernel.thread, width)};
-    Value isActive = inside.compare(arith::CmpIPredicate::ult, row, stride);
+    Value isActive = isBelow(inside, row, stride);
     emitIf(nested, isActive, [&](OpBuilder &active) {
-      emitElements(active, generic, walk, first, {from, row, stride, to},
-                   /*lanes=*/1);
+      pieces.emitElements(active, generic, walk, first,
+                          {from, row, stride, to});
     });
   });
 }
 
 void TwoPass::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
-                              int64_t lanes) {
-  if (takesRows(lanes))
-    return emitRows(b, generic);
-  if (takesColumns(lanes))
-    return emitColumns(b, generic);
+                              const Pieces &pieces) const {
+  if (takesRows(pieces.lanes))
+    return emitRows(b, generic, pieces);
+  if (takesColumns(pieces.lanes))
+    return emitColumns(b, generic, pieces);
   IndexBuilder index = at(b);
   Value stride = index.constant(threads);
   Walk walk =
       createWalk(b, llvm::to_vector(llvm::seq<unsigned>(0, group.numLoops)),
-                 stride, lanes);
-  Value pieces = countPieces(b, walk);
+                 stride, pieces.lanes);
+  Value count = walk.countPieces(index);
   Value chunk = index.constant(threads * kUnroll);
-  Value blocks = index.ceilDiv(pieces, chunk);
-  bool isWhole = matchPattern(index.rem(pieces, chunk), m_Zero());
+  Value blocks = index.ceilDiv(count, chunk);
+  bool isWhole = matchPattern(index.rem(count, chunk), m_Zero());
   launch(b, "apply", {blocks, threads}, [&](OpBuilder &nested, Kernel kernel) {
     IndexBuilder inside = at(nested);
     Value number = getNumberFromEnd(nested, kernel, blocks);
     Value from = inside.mul(number, chunk);
-    Value to = inside.min(inside.add(from, chunk), pieces);
-    emitElements(nested, generic, walk, Indices(),
-                 {from, kernel.thread, stride, to, isWhole}, lanes);
+    Value to = inside.min(inside.add(from, chunk), count);
+    pieces.emitElements(nested, generic, walk, Indices(),
+                        {from, kernel.thread, stride, to, isWhole});
   });
 }

@@ -9,18 +9,19 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
 
-#include "GpuKernels.h"
+#include "GpuChannels.h"
+#include "GpuSums.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace mlir::bngrad {
 
 /// Emits the kernels of `#bngrad.schedule<two_pass>`.
-class TwoPass : public GpuKernels {
+class TwoPass : public GpuGroup {
 public:
   TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
           const GpuSchedule &schedule, DeviceBuffers &buffers)
-      : GpuKernels(b, group, schedule, buffers),
+      : GpuGroup(b, group, schedule, buffers),
         overlaps(chip.canOverlapLaunches()) {}
 
   void emit(OpBuilder &b);
@@ -43,21 +44,19 @@ private:
     Value slices;
   };
   Partials createPartials(OpBuilder &b, Value slices);
-  /// The work of the blocks that add up slices.
-  struct Work {
-    Value tiles;           // of channels; a block takes one at a time
-    Value elements;        // of a channel
-    Value elementsOfBlock; // of a channel, in a block at a time
-  };
-  /// The number of slices that `work` is cut into, per tile.
-  Value countSlices(OpBuilder &b, const Work &work);
+  void storePartials(OpBuilder &b, ValueRange totals, const Partials &partials,
+                     ValueRange indices) const;
+  /// The number of slices that the elements of a channel are cut into. A block
+  /// takes a tile of channels, and `elementsOfBlock` of each at a time.
+  Value countSlices(OpBuilder &b, Value tiles, Value elementsOfBlock);
   /// The pieces of slices. Slices alternate, so that all blocks move together
   /// towards the end of memory. If that would take too many registers, slices
   /// are contiguous: if their number is known only at run time, and for 64-bit
   /// sums in several loops.
   struct Slicing {
     int64_t width; // adjacent threads
-    Value stride;  // of a walk
+    Value stride;  // of the walk
+    Walk walk;     // of a thread
     Value pieces;  // of all slices
     Value length;  // of a contiguous slice
   };
@@ -68,9 +67,8 @@ private:
     return getConstantIntValue(partials.slices).has_value() &&
            (reduced.size() == 1 || !isWide);
   }
-  Value getStride(OpBuilder &b, const Partials &partials, int64_t width) const;
   Slicing planSlices(OpBuilder &b, const Partials &partials, int64_t width,
-                     const Walk &walk, Value stride) const;
+                     int64_t lanes) const;
   ThreadPieces getSlice(OpBuilder &b, const Slicing &slicing, Value number,
                         Value thread) const;
   /// Emits sums with adjacent threads in one channel.
@@ -83,7 +81,6 @@ private:
     SmallVector<unsigned> outerFeatures; // features other than `inner`
     Value columnsOfRow, tilesOfRow;
     Value count; // of tiles
-    Walk walk;   // of a thread, down its column
     Slicing slicing;
   };
   ColumnTiles planColumns(OpBuilder &b, const Partials &partials,
@@ -113,7 +110,8 @@ private:
 
   // Elements (TwoPassElements.cpp).
   /// Emits a kernel that computes the elements of `generic`.
-  void emitElementwise(OpBuilder &b, linalg::GenericOp generic, int64_t lanes);
+  void emitElementwise(OpBuilder &b, linalg::GenericOp generic,
+                       const Pieces &pieces) const;
   /// The number of a block, counted from the end of `blocks`: the end of the
   /// data is still in the cache.
   Value getNumberFromEnd(OpBuilder &b, const Kernel &kernel,
@@ -122,13 +120,15 @@ private:
   /// from one channel to the next would take longer than the memory accesses.
   bool takesRows(int64_t lanes) const;
   /// Like emitElementwise, with a part of a row in each block.
-  void emitRows(OpBuilder &b, linalg::GenericOp generic);
+  void emitRows(OpBuilder &b, linalg::GenericOp generic,
+                const Pieces &pieces) const;
   /// Whether a thread computes elements of one innermost channel, for the same
   /// reason.
   bool takesColumns(int64_t lanes) const;
   /// Like emitElementwise, with rows of threads in each block; a row of threads
   /// has an element of each channel.
-  void emitColumns(OpBuilder &b, linalg::GenericOp generic);
+  void emitColumns(OpBuilder &b, linalg::GenericOp generic,
+                   const Pieces &pieces) const;
 
   /// Whether a kernel lets the blocks of the next one start. The last kernel
   /// does not, as kernels of other programs could then run during the group.
