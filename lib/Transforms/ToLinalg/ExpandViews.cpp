@@ -176,7 +176,7 @@ static void expand(memref::ExpandShapeOp op) {
 
 /// Gives the result of `op` the rank that the length of its shape is.
 static void expand(memref::ReshapeOp op) {
-  auto type = dyn_cast<UnrankedMemRefType>(op.getType());
+  auto type = dyn_cast<UnrankedMemRefType>(op.getResult().getType());
   int64_t rank = cast<MemRefType>(op.getShape().getType()).getDimSize(0);
   if (!type || ShapedType::isDynamic(rank))
     return;
