@@ -19,6 +19,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 
 import instruction_sets
@@ -284,17 +285,17 @@ def report_part(part, tiny, rows):
     """The section of `part`."""
     wanted = PARTS[part]
     noise = max(max(pytorch / twin, twin / pytorch) for *_, pytorch, _, twin in rows)
-    limits = ", ".join(f"{limit} of {type} with {layout}" for (type, layout), limit in wanted.limits.items())
+    limits = ", ".join(f"{limit} ({type}, {layout})" for (type, layout), limit in wanted.limits.items())
     mean = f", their mean {wanted.least_mean}" if wanted.least_mean else ""
     lines = [
         f"## aten::{wanted.op}, training",
         "",
-        f"PyTorch / bngrad: geometric mean {find_mean(rows):.2f}, least {min(row[4] / row[5] for row in rows):.2f}; PyTorch",
-        f"and its twin differ by up to {noise:.2f}. A call of 2x4x2x2 takes {tiny['pytorch'] * 1e6:.1f} µs in PyTorch",
-        f"and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: PyTorch / bngrad {tiny['pytorch'] / tiny['bngrad']:.2f}. With "
-        "`--assert`, ratios",
-        f"must be at least {LEAST}{mean}, and those of data in the last-level cache",
-        f"{limits}, beyond the difference of the twin.",
+        *textwrap.wrap(
+            f"PyTorch / bngrad: geometric mean {find_mean(rows):.2f}, least {min(row[4] / row[5] for row in rows):.2f}; "
+            f"PyTorch and its twin differ by up to {noise:.2f}. A call of 2x4x2x2 takes {tiny['pytorch'] * 1e6:.1f} µs in "
+            f"PyTorch and {tiny['bngrad'] * 1e6:.1f} µs with bngrad: PyTorch / bngrad {tiny['pytorch'] / tiny['bngrad']:.2f}. "
+            f"With `--assert`, ratios must be at least {LEAST}{mean}, and for data in the last-level cache at least {limits}, "
+            "beyond the difference of the twin.", 115),
         "",
         "| shapes of | shape | type | layout | PyTorch, ms | bngrad, ms | PyTorch / bngrad | goal | twin |",
         "|---|---|---|---|---:|---:|---:|---:|---:|",
