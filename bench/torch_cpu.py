@@ -288,7 +288,7 @@ def report_part(part, tiny, rows):
     limits = ", ".join(f"{limit} ({type}, {layout})" for (type, layout), limit in wanted.limits.items())
     mean = f", their mean {wanted.least_mean}" if wanted.least_mean else ""
     lines = [
-        f"## aten::{wanted.op}, training",
+        f"## {part}: aten::{wanted.op}, training",
         "",
         *textwrap.wrap(
             f"PyTorch / bngrad: geometric mean {find_mean(rows):.2f}, least {min(row[4] / row[5] for row in rows):.2f}; "

@@ -28,10 +28,10 @@ import documents
 COLUMNS = ["data", "PyTorch", "oneDNN", "torch.compile", "JAX/XLA", "IREE", "MLIR's own passes"]
 GROUPS = {"f32 NCHW": ("f32", "nchw"), "f32 NHWC": ("f32", "nhwc"),
           "bf16 NCHW": ("bf16", "nchw"), "bf16 NHWC": ("bf16", "nhwc")}
-# By row of the first table: the instruction set of its results, and PyTorch's op by the pass that it computes.
+# By row of the first table: the instruction set of its results.
 CPU_COLUMNS = ["CPU", "pass", *GROUPS]
 CPUS = {"AVX-512": "x86-64-v4-avx512bf16", "AVX2": "x86-64-v3"}
-PASSES = {"backward": "native_batch_norm_backward", "forward": "native_batch_norm"}
+PASS_HEADING = re.compile(r"^## (\w+): aten::.*$", re.MULTILINE)
 LAYOUTS = {"channels first": "nchw", "channels last": "nhwc"}
 # By column: in cpu-*.json, of which the fastest counts, and in compilers-*.json.
 LIBRARIES = {"PyTorch": ["torch"], "oneDNN": ["onednn", "onednn-debian"]}
@@ -80,9 +80,9 @@ def split_rows(text: str) -> List[List[str]]:
 def make_cpu_rows(cpu: str, results: str) -> List[List[str]]:
     """The README's rows of a class of CPU from a file of bench/torch_cpu.py: geometric means of each pass in it."""
     made = []
-    for name, op in PASSES.items():
+    _, *sections = PASS_HEADING.split(results)
+    for name, section in zip(sections[::2], sections[1::2]):
         ratios: Dict = {group: [] for group in GROUPS.values()}
-        _, _, section = results.partition(f"## aten::{op}, training\n")
         for row in split_rows(section.split("\n## ")[0]):
             # shapes of, shape, type, layout, times of both, ratio, and others.
             if len(row) > 6 and row[3] in LAYOUTS:
@@ -192,11 +192,12 @@ def self_test() -> None:
     shapes = "".join(f"| net | {size} | {type} | {layout} | 2 | 1 | {ratio} | | 1.00 |\n" for type in ("f32", "bf16")
                      for layout in LAYOUTS for size, ratio in (("1x1", 2), ("1x2", 8)))
     forward = shapes.replace("| 8 |", "| 18 |")
-    results = (f"## aten::native_batch_norm_backward, training\n{shapes}\n## aten::native_batch_norm, training\n{forward}"
+    results = (f"## backward: aten::native_batch_norm_backward, training\n{shapes}\n"
+               f"## forward: aten::native_batch_norm, training\n{forward}"
                "\n## Passes of a block\n| block | channels last | 1 | 2 | 3 | 4 | 5 | 6 |\n")
     rows = [["AVX2", "backward", *["4.0"] * 4], ["AVX2", "forward", *["6.0"] * 4]]
     assert make_cpu_rows("AVX2", results) == rows
-    assert make_cpu_rows("AVX2", results.split("\n## aten::native_batch_norm, ")[0]) == rows[:1]
+    assert make_cpu_rows("AVX2", results.split("\n## forward")[0]) == rows[:1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = "\n".join(f"| {' | '.join(row)} |" for row in (CPU_COLUMNS, ["---"], *rows)) + "\n\n"

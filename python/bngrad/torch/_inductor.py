@@ -5,7 +5,7 @@ While this is active, its table of decompositions turns the forward pass in
 training into `bngrad::batch_norm_training`, and the gradient into
 `bngrad::batch_norm_backward`, which takes mean and inv_std from the forward
 pass. In evaluation, the forward pass is element-wise, and a loop of inductor
-computes it together with its neighbors.
+computes it together with its neighbours.
 
 A pass on the joint graph of forward and backward handles the gradients of ReLUs
 and other activations, which are a `where`. Inductor's loops that store or load

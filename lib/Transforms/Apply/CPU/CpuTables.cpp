@@ -26,9 +26,9 @@ static constexpr int64_t kMostShuffles = 16;
 
 /// Columns whose sums stay in long registers from row to row. Columns for which
 /// there are not enough registers are read piece by piece, with jumps from row
-/// to row that prefetchers do not follow. Only data in a core's own cache are
-/// faster to read so: groups with at most `kNarrowBytes` of data, and data that
-/// a stage reads again.
+/// to row that prefetchers do not follow. This is faster only for data in a
+/// core's own cache: in groups with at most `kNarrowBytes` of data, and where a
+/// stage reads data again.
 static constexpr int64_t kNarrowColumns = 128;
 static constexpr int64_t kNarrowBytes = 4 << 20;
 

@@ -48,88 +48,123 @@ Value mlir::bngrad::addTree(OpBuilder &b, Location loc,
   return values.front();
 }
 
+namespace {
+/// The terms of the pieces that a thread visits in a walk.
+struct ThreadTerms {
+  /// The terms of a whole chunk, added up in each lane. Moves `position` past
+  /// the chunk.
+  SmallVector<Value> addChunk(OpBuilder &b, Value chunk,
+                              SmallVector<Value> &position) const;
+  /// A loop over the pieces after the whole chunks, from `position` on: at most
+  /// kUnroll of each thread. Its first results are their sums.
+  scf::ForOp emitRest(OpBuilder &b, const Chunks &chunks,
+                      const ThreadPieces &threadPieces,
+                      ValueRange position) const;
+
+  const Pieces &pieces;
+  const Walk &walk;
+  const Indices &indices; // of the loops that are not walked
+  const DenseMap<OpOperand *, Value> common;
+  const Arrivals &arrivals;
+};
+} // namespace
+
+SmallVector<Value> ThreadTerms::addChunk(OpBuilder &b, Value chunk,
+                                         SmallVector<Value> &position) const {
+  IndexBuilder index = pieces.gpu.at(b);
+  // All loads come before the first sum.
+  SmallVector<SmallVector<Value>> terms;
+  for (int64_t step = 0; step < kUnroll; ++step) {
+    if (arrivals.steps > 0 && step % arrivals.steps == 0)
+      arrivals.awaitStep(b, index.add(index.mul(chunk, index.constant(kUnroll)),
+                                      index.constant(step)));
+    Indices here = walk.getIndices(index, indices, position);
+    terms.push_back(cloneTerms(b, pieces, common, here));
+    position = walk.advance(index, position);
+  }
+  SmallVector<Value> sums = terms.front();
+  for (const SmallVector<Value> &more : ArrayRef(terms).drop_front())
+    for (auto [sum, term] : llvm::zip_equal(sums, more))
+      sum = arith::AddFOp::create(b, pieces.gpu.loc, sum, term);
+  return sums;
+}
+
+scf::ForOp ThreadTerms::emitRest(OpBuilder &b, const Chunks &chunks,
+                                 const ThreadPieces &threadPieces,
+                                 ValueRange position) const {
+  const GpuGroup &gpu = pieces.gpu;
+  IndexBuilder index = gpu.at(b);
+  SmallVector<Value> carried;
+  for (unsigned i : llvm::seq(gpu.numSums()))
+    carried.push_back(pieces.lanes == 1 ? gpu.zero(b, i)
+                                        : gpu.zero(b, i, pieces.lanes));
+  llvm::append_range(carried, position);
+  if (arrivals.steps > 0)
+    carried.push_back(index.mul(chunks.count, index.constant(kUnroll)));
+  return scf::ForOp::create(
+      b, gpu.loc, chunks.getRest(index), threadPieces.to, threadPieces.stride,
+      carried, [&](OpBuilder &nested, Location, Value, ValueRange args) {
+        IndexBuilder inside = gpu.at(nested);
+        ValueRange before = args.slice(gpu.numSums(), walk.loops.size());
+        if (arrivals.steps > 0)
+          arrivals.awaitStep(nested, args.back());
+        Indices here = walk.getIndices(inside, indices, before);
+        SmallVector<Value> next;
+        for (auto [sum, term] :
+             llvm::zip(args, cloneTerms(nested, pieces, common, here)))
+          next.push_back(arith::AddFOp::create(nested, gpu.loc, sum, term));
+        llvm::append_range(next, walk.advance(inside, before));
+        if (arrivals.steps > 0)
+          next.push_back(inside.add(args.back(), inside.constant(1)));
+        scf::YieldOp::create(nested, gpu.loc, next);
+      });
+}
+
 Accumulators mlir::bngrad::emitSums(OpBuilder &b, const Pieces &pieces,
                                     const Walk &walk, Indices indices,
                                     const ThreadPieces &threadPieces,
                                     const Arrivals &arrivals) {
   const GpuGroup &gpu = pieces.gpu;
-  Location loc = gpu.loc;
-  int64_t lanes = pieces.lanes;
   IndexBuilder index = gpu.at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
-  DenseMap<OpOperand *, Value> common =
-      pieces.loadCommon(b, gpu.current.reduction, indices);
+  ThreadTerms terms = {pieces, walk, indices,
+                       pieces.loadCommon(b, gpu.current.reduction, indices),
+                       arrivals};
   Chunks chunks(index, threadPieces);
   // Add lanes of one channel first: a running sum with its error per lane takes
   // more instructions and registers.
-  bool joinsLanes = lanes > 1 && pieces.areOfOneChannel();
-  auto addChunk = [&](OpBuilder &nested, ValueRange running,
-                      SmallVector<Value> partial) {
+  bool joinsLanes = pieces.lanes > 1 && pieces.areOfOneChannel();
+  auto addToRunning = [&](OpBuilder &nested, ValueRange running,
+                          SmallVector<Value> partial) {
     if (joinsLanes)
       for (Value &sum : partial)
         sum = addTree(
-            nested, loc,
-            vector::ToElementsOp::create(nested, loc, sum).getElements());
-    return addCompensated(nested, loc, fromCarried(running), partial);
+            nested, gpu.loc,
+            vector::ToElementsOp::create(nested, gpu.loc, sum).getElements());
+    return addCompensated(nested, gpu.loc, fromCarried(running), partial);
   };
   SmallVector<Value> carried =
-      toCarried(gpu.zeroSums(b, joinsLanes ? 1 : lanes));
+      toCarried(gpu.zeroSums(b, joinsLanes ? 1 : pieces.lanes));
   size_t numSumValues = carried.size();
   llvm::append_range(carried, walk.delinearize(index, chunks.start));
-  // In whole chunks, all loads come before the first sum.
   auto body = scf::ForOp::create(
-      b, loc, index.constant(0), chunks.count, index.constant(1), carried,
+      b, gpu.loc, index.constant(0), chunks.count, index.constant(1), carried,
       [&](OpBuilder &nested, Location, Value chunk, ValueRange args) {
         SmallVector<Value> position(args.drop_front(numSumValues));
-        SmallVector<SmallVector<Value>> terms;
-        for (int64_t step = 0; step < kUnroll; ++step) {
-          IndexBuilder inside = gpu.at(nested);
-          if (arrivals.steps > 0 && step % arrivals.steps == 0)
-            arrivals.awaitStep(
-                nested, inside.add(inside.mul(chunk, inside.constant(kUnroll)),
-                                   inside.constant(step)));
-          Indices here = walk.getIndices(inside, indices, position);
-          terms.push_back(cloneTerms(nested, pieces, common, here));
-          position = walk.advance(inside, position);
-        }
-        SmallVector<Value> partial = terms.front();
-        for (const SmallVector<Value> &more : ArrayRef(terms).drop_front())
-          for (auto [sum, term] : llvm::zip_equal(partial, more))
-            sum = arith::AddFOp::create(nested, loc, sum, term);
-        SmallVector<Value> next =
-            toCarried(addChunk(nested, args.take_front(numSumValues), partial));
+        SmallVector<Value> partial = terms.addChunk(nested, chunk, position);
+        SmallVector<Value> next = toCarried(
+            addToRunning(nested, args.take_front(numSumValues), partial));
         llvm::append_range(next, position);
-        scf::YieldOp::create(nested, loc, next);
+        scf::YieldOp::create(nested, gpu.loc, next);
       });
-  // The rest, at most kUnroll pieces per thread, forms one more chunk.
-  SmallVector<Value> rest;
-  for (unsigned i : llvm::seq(gpu.numSums()))
-    rest.push_back(lanes == 1 ? gpu.zero(b, i) : gpu.zero(b, i, lanes));
-  llvm::append_range(rest, body.getResults().drop_front(numSumValues));
-  if (arrivals.steps > 0)
-    rest.push_back(index.mul(chunks.count, index.constant(kUnroll)));
-  auto tail = scf::ForOp::create(
-      b, loc, chunks.getRest(index), threadPieces.to, threadPieces.stride, rest,
-      [&](OpBuilder &nested, Location, Value, ValueRange args) {
-        IndexBuilder inside = gpu.at(nested);
-        ValueRange position = args.slice(gpu.numSums(), walk.loops.size());
-        if (arrivals.steps > 0)
-          arrivals.awaitStep(nested, args.back());
-        Indices here = walk.getIndices(inside, indices, position);
-        SmallVector<Value> next;
-        for (auto [sum, term] :
-             llvm::zip(args, cloneTerms(nested, pieces, common, here)))
-          next.push_back(arith::AddFOp::create(nested, loc, sum, term));
-        llvm::append_range(next, walk.advance(inside, position));
-        if (arrivals.steps > 0)
-          next.push_back(inside.add(args.back(), inside.constant(1)));
-        scf::YieldOp::create(nested, loc, next);
-      });
+  // The rest forms one more chunk.
+  scf::ForOp rest = terms.emitRest(b, chunks, threadPieces,
+                                   body.getResults().drop_front(numSumValues));
   pieces.keepLoop(body);
-  pieces.keepLoop(tail);
-  return addChunk(b, body.getResults().take_front(numSumValues),
-                  tail.getResults().take_front(gpu.numSums()));
+  pieces.keepLoop(rest);
+  return addToRunning(b, body.getResults().take_front(numSumValues),
+                      rest.getResults().take_front(gpu.numSums()));
 }
 
 /// `value` from the lane whose number differs in the bits of `offset`.
