@@ -348,6 +348,10 @@ protected:
   /// values.
   void finishMoments(OpBuilder &b, ArrayRef<Value> features,
                      const Moments &channel);
+  /// Whether vectors of channels hold all values that finishMoments computes.
+  bool haveMomentsVectors();
+  /// The same for a piece of the channels.
+  void finishMoments(OpBuilder &b, const Piece &piece, const Moments &all);
 
   /// Whether the schedule is for AArch64's NEON: except for a few old x86-64
   /// CPUs, no other CPU has a fused multiply-add with 128-bit vectors.
@@ -366,6 +370,13 @@ protected:
   bool hasRowStrides = false;
 
 private:
+  using LoadOperand = function_ref<Value(OpOperand &)>;
+  /// finishMoments for one channel or a piece of them, whose operands `load`
+  /// reads.
+  template <typename Channels>
+  void finishMomentsOf(OpBuilder &b, const Channels &channels,
+                       const Moments &all, LoadOperand load);
+
   /// How the elements of a run are divided into chains.
   struct ChainPlan {
     Interval elements; // without the rest: whole vectors of `wide`

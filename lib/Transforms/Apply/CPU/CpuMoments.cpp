@@ -52,8 +52,12 @@ struct FloatBuilder {
       type = vector.clone(type);
     return arith::ExtFOp::create(b, loc, type, value);
   }
+  /// `value`, a scalar or a vector of f64, as f32.
   Value truncate(Value value) const {
-    return arith::TruncFOp::create(b, loc, b.getF32Type(), value);
+    Type type = b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(value.getType()))
+      type = vector.clone(type);
+    return arith::TruncFOp::create(b, loc, type, value);
   }
   /// A scalar as a vector if `like` is one.
   Value broadcast(Value scalar, Value like) const {
@@ -217,33 +221,56 @@ BlockSums CpuLoops::emitBlockSums(OpBuilder &b, const RunsToSum &block,
   return sums;
 }
 
-void CpuLoops::finishMoments(OpBuilder &b, ArrayRef<Value> features,
-                             const Moments &channel) {
+template <typename Channels>
+void CpuLoops::finishMomentsOf(OpBuilder &b, const Channels &channels,
+                               const Moments &all, LoadOperand load) {
   FloatBuilder math = {b, loc};
-  SmallVector<Value> ivs(group.numLoops);
-  for (auto [loop, iv] : llvm::zip_equal(group.features, features))
-    ivs[loop] = iv;
-  auto load = [&](OpOperand *operand) -> Value {
-    auto reduction = cast<linalg::GenericOp>(operand->getOwner());
-    return memref::LoadOp::create(b, loc, operand->get(),
-                                  getIndices(reduction, *operand, ivs));
-  };
   // The sums of the second stage are about the center that the values of the
   // first stage give.
   enterStage(moments->sum);
-  storeSums(b, features, math.truncate(channel.sum));
-  emitChannelwise(b, features);
-  Value elements = toDouble(b, at(b).product(pick(sizes, reduced)));
-  Value shift = math.sub(math.extend(load(moments->center)),
-                         math.extend(load(moments->first)));
-  Value difference = math.sub(channel.sum, math.mul(elements, shift));
-  Value correction =
-      math.mul(math.mul(difference, difference), getReciprocal(b, elements));
+  storeSums(b, channels, math.truncate(all.sum));
+  emitChannelwise(b, channels);
+  Value number = toDouble(b, at(b).product(pick(sizes, reduced)));
+  Value elements = math.broadcast(number, all.sum);
+  Value reciprocal = math.broadcast(getReciprocal(b, number), all.sum);
+  Value shift = math.sub(math.extend(load(*moments->center)),
+                         math.extend(load(*moments->first)));
+  Value difference = math.sub(all.sum, math.mul(elements, shift));
+  Value correction = math.mul(math.mul(difference, difference), reciprocal);
   SmallVector<Value> totals(2);
   totals[moments->difference] = math.truncate(difference);
-  totals[moments->square] =
-      math.truncate(math.add(channel.squares, correction));
+  totals[moments->square] = math.truncate(math.add(all.squares, correction));
   enterStage(moments->sum + 1);
-  storeSums(b, features, totals);
-  emitChannelwise(b, features);
+  storeSums(b, channels, totals);
+  emitChannelwise(b, channels);
+}
+
+void CpuLoops::finishMoments(OpBuilder &b, ArrayRef<Value> features,
+                             const Moments &channel) {
+  SmallVector<Value> ivs(group.numLoops);
+  for (auto [loop, iv] : llvm::zip_equal(group.features, features))
+    ivs[loop] = iv;
+  finishMomentsOf(b, features, channel, [&](OpOperand &operand) -> Value {
+    auto reduction = cast<linalg::GenericOp>(operand.getOwner());
+    return memref::LoadOp::create(b, loc, operand.get(),
+                                  getIndices(reduction, operand, ivs));
+  });
+}
+
+void CpuLoops::finishMoments(OpBuilder &b, const Piece &piece,
+                             const Moments &all) {
+  finishMomentsOf(b, piece, all, [&](OpOperand &operand) {
+    return load(b, operand.get(), piece.position, piece);
+  });
+}
+
+bool CpuLoops::haveMomentsVectors() {
+  for (unsigned stage : {moments->sum, moments->sum + 1}) {
+    enterStage(stage);
+    if (!hasChannelVectors())
+      return false;
+  }
+  return llvm::all_of(
+      ArrayRef{moments->first, moments->center},
+      [](OpOperand *operand) { return isMemRefWithIdentity(operand->get()); });
 }

@@ -210,6 +210,8 @@ void Rows::finishMomentsOfChannels(OpBuilder &b, Value first) {
           })
           .moments;
   Value width = index.min(index.constant(lanes), index.sub(channels, first));
+  if (haveMomentsVectors())
+    return finishMoments(b, {first, lanes, createMask(b, width, lanes)}, all);
   emitFor(b, {zeroIndex, width}, [&](OpBuilder &nested, Value lane) {
     auto extract = [&](Value vector) -> Value {
       return vector::ExtractOp::create(nested, loc, vector,

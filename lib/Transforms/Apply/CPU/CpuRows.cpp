@@ -28,6 +28,9 @@ using namespace mlir::bngrad;
 /// Powers of 2 give even shares for most numbers of threads.
 static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
     {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
+/// The least rows of a block whose moments are computed: joining the moments of
+/// a block takes as long as adding some 20 rows.
+static constexpr int64_t kLeastRowsOfMoments = 48;
 /// Bytes between the results being stored and the pages being prefetched.
 static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
 /// Fewer folded rows than this are less work than adding the sums of a fold.
@@ -80,6 +83,11 @@ void Rows::planSums(OpBuilder &b) {
         index.compare(arith::CmpIPredicate::uge, bytes,
                       index.constant(leastBytes)),
         index.constant(std::min(most, schedule.rowBlocks)), blocks.count);
+  if (moments)
+    blocks.count = index.max(
+        index.min(blocks.count,
+                  index.div(blocks.rows, index.constant(kLeastRowsOfMoments))),
+        index.constant(1));
   blocks.stride = index.add(blocks.columns, index.constant(wide));
 }
 

@@ -27,8 +27,8 @@ static constexpr int64_t kMostShuffles = 16;
 /// Columns whose sums stay in long registers from row to row. Columns for which
 /// there are not enough registers are read piece by piece, with jumps from row
 /// to row that prefetchers do not follow. This is faster only for data in a
-/// core's own cache: in groups with at most `kNarrowBytes` of data, and where a
-/// stage reads data again.
+/// core's own cache: in groups with at most `kNarrowBytes` of data, and for any
+/// number of columns where a stage reads data again.
 static constexpr int64_t kNarrowColumns = 128;
 static constexpr int64_t kNarrowBytes = 4 << 20;
 
@@ -282,14 +282,14 @@ void TableLoops::readOrderedEntries(OpBuilder &b, linalg::GenericOp generic,
 }
 
 Value TableLoops::areNarrow(OpBuilder &b, Value columns) const {
+  if (areReadAgain())
+    return arith::ConstantIntOp::create(b, loc, 1, 1);
   IndexBuilder index = at(b);
   auto isAtMost = [&](Value value, int64_t most) {
     return index.compare(arith::CmpIPredicate::ule, value, constant(b, most));
   };
-  Value areNear = areReadAgain() ? arith::ConstantIntOp::create(b, loc, 1, 1)
-                                 : isAtMost(bytes, kNarrowBytes);
   Value most =
-      index.select(areNear, constant(b, kNarrowColumns),
+      index.select(isAtMost(bytes, kNarrowBytes), constant(b, kNarrowColumns),
                    constant(b, std::min(getMostColumns(), kNarrowColumns)));
   return index.compare(arith::CmpIPredicate::ule, columns, most);
 }
