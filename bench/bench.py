@@ -18,6 +18,7 @@ import limits
 import machine
 import measure
 import native
+import passes
 import peers
 import ready
 import report
@@ -53,6 +54,13 @@ def parse_arguments():
         help="compare with JAX/XLA, torch.compile, IREE and MLIR's own passes instead",
     )
     parser.add_argument(
+        "--pass",
+        dest="pass_",
+        choices=list(passes.PASSES),
+        default=passes.BACKWARD.name,
+        help="default: backward; of --compilers also forward",
+    )
+    parser.add_argument(
         "--shapes",
         metavar="REGEX",
         help="only cases whose name matches, such as 'x112 nchw f32'",
@@ -70,7 +78,8 @@ def parse_arguments():
         help="where BASE.md, .json and .svg go (default bench/results/cpu-ISA; "
         "build/bench/quick-ISA or build/bench/part-ISA where not everything is measured; "
         "of --thresholds bench/results/thresholds-ISA, of --ready bench/results/ready-ISA, "
-        "of --compilers bench/results/compilers-ISA, or compilers-quick-ISA or compilers-part-ISA)",
+        "of --compilers bench/results/compilers-ISA, or compilers-quick-ISA or compilers-part-ISA, "
+        "and with --pass=forward compilers-forward-ISA)",
     )
     parser.add_argument(
         "--isa",
@@ -82,6 +91,7 @@ def parse_arguments():
     parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
     arguments = parser.parse_args()
+    arguments.pass_ = passes.PASSES[arguments.pass_]
     for name in ("shapes", "peers"):
         try:
             re.compile(getattr(arguments, name) or "")
@@ -89,6 +99,8 @@ def parse_arguments():
             parser.error(f"expected a regular expression for --{name}: {error}")
     if arguments.compilers and (arguments.thresholds or arguments.ready):
         parser.error("expected --compilers without --thresholds and --ready")
+    if arguments.pass_ is not passes.BACKWARD and not arguments.compilers:
+        parser.error(f"expected --compilers with --pass={arguments.pass_.name}")
     others = ("check", "quick", "shapes", "peers", "rounds")
     if arguments.thresholds and any(getattr(arguments, name) for name in others):
         parser.error(
@@ -114,11 +126,13 @@ def choose_output(arguments):
     if arguments.thresholds:
         return results / "thresholds"
     prefix = "compilers-" if arguments.compilers else ""
+    if arguments.pass_ is not passes.BACKWARD:
+        prefix += arguments.pass_.name + "-"
     if arguments.quick:
         return arguments.work / (prefix + "quick")
     if arguments.shapes or arguments.peers:
         return arguments.work / (prefix + "part")
-    return results / ("compilers" if arguments.compilers else "cpu")
+    return results / (prefix.rstrip("-") or "cpu")
 
 
 def destroy(contenders):
@@ -180,7 +194,7 @@ class Bench:
             if not contender.run:
                 continue
             if variants or reference is None:
-                reference = data.Reference(
+                reference = data.Backward(
                     self.store, case, variants[i] if variants else "static"
                 )
             measure.check(contender, self.store, reference)

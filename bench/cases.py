@@ -3,13 +3,15 @@
 import dataclasses
 import re
 
+import passes
+
 # Element types with their size in bytes and their number in native/Peer.h.
 TYPES = {"f32": (4, 0), "bf16": (2, 1), "f16": (2, 2)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One shape in one layout and element type.
+    """One pass over one shape in one layout and element type.
 
     `sizes` are logical, (N, C, spatial...); `layout` is nchw (channel-major
     memory) or nhwc (channels innermost; a 2-D shape counts as nhwc).
@@ -18,6 +20,11 @@ class Case:
     sizes: tuple
     layout: str
     type: str
+    pass_name: str = passes.BACKWARD.name
+
+    @property
+    def work(self):
+        return passes.PASSES[self.pass_name]
 
     @property
     def name(self):
@@ -123,10 +130,10 @@ def select(pattern):
     return [case for case in found if re.search(pattern, case.name)]
 
 
-def select_for_compilers(pattern):
+def select_for_compilers(pattern, work=passes.BACKWARD):
     """The cases of `--compilers` with a match of `pattern` in their name."""
     found = [
-        Case(shape, layout, element_type)
+        Case(shape, layout, element_type, work.name)
         for element_type in ("f32", "bf16")
         for layout in ("nchw", "nhwc")
         for shape in COMPILERS

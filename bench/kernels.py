@@ -7,10 +7,14 @@ import pathlib
 import re
 import subprocess
 
+import passes
+
 # Variants of a kernel: `static` and `dynamic` are functions on tensors;
 # `strided` is one on memrefs of any strides; the others are `static` with a
 # fused neighbour.
 FUSED = ("relu", "residual", "cast", "consumer")
+# The function of each kernel.
+ENTRY = "kernel"
 EPSILON = 1.0e-5
 EPSILON_TEXT = "1.0e-05"
 
@@ -60,7 +64,7 @@ def _on_tensors(case, variant):
         result = "%sum"
         after = f"  %sum = arith.addf %r#0, %other : {data}\n"
     return (
-        f"func.func @gradient(%dy: {dy_type}, %x: {data}, %scale: {parameter},"
+        f"func.func @{ENTRY}(%dy: {dy_type}, %x: {data}, %scale: {parameter},"
         f" %mean: {parameter}, %variance: {parameter}{extra})\n"
         f"    -> ({data}, {parameter}, {parameter})"
         " attributes {llvm.emit_c_interface} {\n"
@@ -82,7 +86,7 @@ def _on_memrefs(case):
     arguments = [("dy", data), ("x", data)]
     arguments += [(name, parameter) for name in ("scale", "mean", "variance")]
     results = [("dx", data), ("dscale", parameter), ("doffset", parameter)]
-    text = "func.func @gradient(%s) attributes {llvm.emit_c_interface} {\n" % ", ".join(
+    text = f"func.func @{ENTRY}(%s) attributes {{llvm.emit_c_interface}} {{\n" % ", ".join(
         f"%{name}: {kind}" for name, kind in arguments + results
     )
     as_tensor = {data: tensor, parameter: "tensor<?xf32>"}
@@ -100,8 +104,25 @@ def _on_memrefs(case):
     return text + "  return\n}\n"
 
 
+def _forward(case):
+    data = _shape(case.memory_sizes, case.type, False)
+    parameter = _shape((case.channels,), "f32", False)
+    results = f"{data}, {parameter}, {parameter}, {parameter}"
+    return (
+        f"func.func @{ENTRY}(%x: {data}, %scale: {parameter}, %offset: {parameter})\n"
+        f"    -> ({data}, {parameter}, {parameter}) attributes {{llvm.emit_c_interface}} {{\n"
+        "  %output, %mean, %variance, %inv_std = bngrad.batch_norm_training"
+        f" input(%x : {data}) scale(%scale : {parameter}) offset(%offset : {parameter})"
+        f" {{feature_dims = array<i64: {case.feature_dim}>, epsilon = {EPSILON_TEXT} : f64}} : {results}\n"
+        f"  return %output, %mean, %inv_std : {data}, {parameter}, {parameter}\n}}\n"
+    )
+
+
 def write(case, variant):
-    """The IR of `variant`."""
+    """The IR of `variant`; the forward pass has one, `static`."""
+    if case.work is passes.FORWARD:
+        assert variant == "static", variant
+        return _forward(case)
     return _on_memrefs(case) if variant == "strided" else _on_tensors(case, variant)
 
 
@@ -164,7 +185,7 @@ class Compiler:
             )
             temporary.rename(shared)
         library = ctypes.CDLL(str(shared))
-        return getattr(library, "_mlir_ciface_gradient")
+        return getattr(library, f"_mlir_ciface_{ENTRY}")
 
     def schedule(self, case, variant):
         """The schedule that `--bngrad-group` chose, or an empty string."""

@@ -139,8 +139,8 @@ def floor_of(walk, cached, case, threads):
     return floor
 
 
-def problem_of(store, case, threads):
-    """The case as a Problem of native/Peer.h."""
+def make_problem(case, threads, addresses):
+    """The case as a Problem of native/Peer.h; the arrays without an address are null."""
     spatial = (1, 1) + case.sizes[2:]
     return native.Problem(
         len(case.sizes),
@@ -152,11 +152,13 @@ def problem_of(store, case, threads):
         *spatial[-2:],
         machine.last_level_cache(),
         kernels.EPSILON,
-        *[
-            store.array(name, case).ctypes.data
-            for name in native.ARRAYS
-        ],
+        *(addresses.get(name) for name in native.ARRAYS),
     )
+
+
+def problem_of(store, case, threads):
+    """The case as a Problem, with the arrays of `store`."""
+    return make_problem(case, threads, {name: store.array(name, case).ctypes.data for name in native.ARRAYS})
 
 
 def walk_contenders(peer, store, case, threads, schedule):

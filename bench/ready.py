@@ -44,7 +44,7 @@ class Ready:
         found[1].name = "bngrad-twin"
         problem = measure.problem_of(self.store, case, self.threads)
         found += measure.peer_contenders(self.library, problem)
-        reference = data.Reference(self.store, case, "static")
+        reference = data.Backward(self.store, case, "static")
         for contender in found:
             if not contender.absent:
                 measure.check(contender, self.store, reference)

@@ -125,7 +125,7 @@ class Thresholds:
                 self.harness, self.compiler, self.store, case, "static", schedule
             )
             if not contender.absent:
-                reference = data.Reference(self.store, case, "static")
+                reference = data.Backward(self.store, case, "static")
                 measure.check(contender, self.store, reference)
             if problem := contender.absent or contender.error:
                 raise RuntimeError(f"{case.name}, {variant}: {problem}")

@@ -16,13 +16,13 @@ import numpy
 import cases
 import instruction_sets
 import kernels
+import measure
 import native
+import passes
 import peers
 from compilers import Absent, recipe, shared
 
 GIVEN, DONATED, ALLOCATED = "given", "donated", "allocated"
-PARAMETERS = ("scale", "mean", "variance")
-RESULTS = ("grad_input", "grad_scale", "grad_offset")
 
 
 def version_of(package, title, options):
@@ -57,12 +57,16 @@ class Contender:
 
     def prepare(self, case, folder):
         """Copies the data and compiles; the seconds of the compilation."""
-        self.case = cases.Case(tuple(case["sizes"]), case["layout"], case["type"])
+        self.case = cases.Case(**case | {"sizes": tuple(case["sizes"])})
         arrays = shared.load(folder)
-        self.shared = {name: self.part(arrays, name) for name in ("grad_output", "input", *PARAMETERS, *RESULTS)}
-        self.inputs = [self.copy(name) for name in ("grad_output", "input", *PARAMETERS)]
+        self.shared = {name: self.part(arrays, name) for name in self.work.inputs + self.work.results}
+        self.inputs = [self.copy(name) for name in self.work.inputs]
         self.load()
         return self.compile()
+
+    @property
+    def work(self):
+        return self.case.work
 
     def part(self, arrays, name):
         if name in arrays:
@@ -83,7 +87,7 @@ class Contender:
         """Copies the results of one call into the shared arrays."""
         self.clear()
         self.call()
-        for name, result in zip(RESULTS, self.results()):
+        for name, result in zip(self.work.results, self.results()):
             self.shared[name][...] = result
 
     # Overridden where needed.
@@ -114,7 +118,7 @@ class SharedObject(Contender):
     outputs = GIVEN
 
     def load(self):
-        self.output_arrays = [self.copy(name) for name in RESULTS]
+        self.output_arrays = [self.copy(name) for name in self.work.results]
         arrays = self.inputs + self.output_arrays
         self.descriptors = [
             native.describe(array.ctypes.data, array.shape,
@@ -151,11 +155,41 @@ class BNGrad(SharedObject):
         return self.compiler.compile(self.case, "static")
 
 
+class Walk(Contender):
+    """The memory accesses of BNGrad's schedule in the forward pass, without results."""
+
+    outputs = GIVEN
+
+    def start(self):
+        self.peer = peers.walk(self.options["work"])
+        if self.peer.absent:
+            raise Absent(self.peer.absent)
+        self.compiler = kernels.Compiler(self.options["tools"], self.folder, self.threads)
+        return self.peer.version
+
+    def compile(self):
+        schedule, _, _ = self.compiler.schedule(self.case, "static").partition(",")
+        if schedule not in peers.WALKS:
+            raise Absent(f"no walked floor of the schedule {schedule or 'none'}")
+        self.output = self.copy(self.work.result)
+        arrays = {"input": self.inputs[self.work.inputs.index("input")], "grad_input": self.output}
+        self.problem = measure.make_problem(
+            self.case, self.threads, {name: array.ctypes.data for name, array in arrays.items()})
+        state, error = self.peer.create(self.problem, peers.WALKS[schedule])
+        if error:
+            raise Absent(error)
+        self.call = lambda run=self.peer.library.peerRun: run(state)
+        return 0.0
+
+    def check(self):
+        self.call()
+
+
 class Linalg(Contender):
     """Compiles the linalg that bngrad-opt prints."""
 
     def write_linalg(self):
-        source = self.folder / "gradient.mlir"
+        source = self.folder / "kernel.mlir"
         source.write_text(kernels.write(self.case, "static"))
         target = self.folder / "linalg.mlir"
         target.write_text(run("bngrad-opt", pathlib.Path(self.options["tools"]) / "bngrad-opt", source,
@@ -179,9 +213,9 @@ class StockMLIR(SharedObject, Linalg):
 
     def build(self):
         # The loader knows libraries by their names.
-        library = self.folder / f"gradient{self.count}.so"
+        library = self.folder / f"kernel{self.count}.so"
         recipe.build(run, self.case, self.threads, self.linalg, library)
-        return ctypes.CDLL(str(library))._mlir_ciface_gradient
+        return getattr(ctypes.CDLL(str(library)), f"_mlir_ciface_{kernels.ENTRY}")
 
 
 class IREE(Linalg):
@@ -202,7 +236,7 @@ class IREE(Linalg):
         runtime, device = self.runtime, self.config.device
         types = {"float32": runtime.HalElementType.FLOAT_32, "uint16": runtime.HalElementType.BFLOAT_16,
                  "float16": runtime.HalElementType.FLOAT_16}
-        self.arguments = runtime.VmVariantList(5)
+        self.arguments = runtime.VmVariantList(len(self.inputs))
         for array in self.inputs:
             self.arguments.push_ref(device.allocator.allocate_buffer_copy(
                 memory_type=runtime.MemoryType.DEVICE_LOCAL,
@@ -212,22 +246,22 @@ class IREE(Linalg):
 
     def compile(self):
         start = time.perf_counter()
-        module = self.folder / "gradient.vmfb"
+        module = self.folder / "kernel.vmfb"
         run("iree-compile", self.tool, self.linalg, "-o", module, "--iree-hal-target-device=local",
             "--iree-hal-local-target-device-backends=llvm-cpu", *instruction_sets.iree_flags(), "--iree-opt-level=O3")
         self.module = self.runtime.VmModule.copy_buffer(self.config.vm_instance, module.read_bytes())
         self.context = self.runtime.SystemContext(vm_modules=[self.module], config=self.config)
-        self.function = self.module.lookup_function("gradient")
+        self.function = self.module.lookup_function(kernels.ENTRY)
         return time.perf_counter() - start
 
     def call(self):
-        returned = self.runtime.VmVariantList(3)
+        returned = self.runtime.VmVariantList(len(self.work.results))
         self.context.vm_context.invoke(self.function, self.arguments, returned)
         self.returned = returned
 
     def results(self):
         found = []
-        for number, name in enumerate(RESULTS):
+        for number, name in enumerate(self.work.results):
             view = self.returned.get_as_object(number, self.runtime.HalBufferView)
             found.append(view.map().asarray(view.shape, self.shared[name].dtype))
         return found
@@ -244,6 +278,8 @@ def reduced_dims(case):
 
 class XLA(Contender):
     outputs = DONATED
+    # Whether the variance is E[x²] - E[x]², as by default in flax, which cancels if the mean is large.
+    is_one_pass = False
 
     def start(self):
         version = version_of("jax", "JAX", self.options)
@@ -253,23 +289,35 @@ class XLA(Contender):
         self.jax = jax
         return version
 
-    def make_function(self):
+    def backward(self, grad_output, input, scale, mean, variance):
         jnp, shape, dims = self.jax.numpy, parameter_shape(self.case), reduced_dims(self.case)
         count = self.case.elements // self.case.channels
+        wide = grad_output.astype(jnp.float32)
+        centered = input.astype(jnp.float32) - mean.reshape(shape)
+        grad_offset = jnp.sum(wide, dims)
+        product = jnp.sum(wide * centered, dims)
+        inverse = 1 / jnp.sqrt(variance + kernels.EPSILON)
+        slope = (product * inverse * inverse / count).reshape(shape)
+        grad_input = (scale * inverse).reshape(shape) * (
+            wide - (grad_offset / count).reshape(shape) - centered * slope)
+        return grad_input.astype(grad_output.dtype), product * inverse, grad_offset
 
-        def gradient(grad_output, input, scale, mean, variance, *results):
-            wide = grad_output.astype(jnp.float32)
-            centered = input.astype(jnp.float32) - mean.reshape(shape)
-            grad_offset = jnp.sum(wide, dims)
-            product = jnp.sum(wide * centered, dims)
-            inverse = 1 / jnp.sqrt(variance + kernels.EPSILON)
-            slope = (product * inverse * inverse / count).reshape(shape)
-            grad_input = (scale * inverse).reshape(shape) * (
-                wide - (grad_offset / count).reshape(shape) - centered * slope)
-            return grad_input.astype(grad_output.dtype), product * inverse, grad_offset
+    def forward(self, input, scale, offset):
+        jnp, shape, dims = self.jax.numpy, parameter_shape(self.case), reduced_dims(self.case)
+        wide = input.astype(jnp.float32)
+        mean = jnp.mean(wide, dims)
+        centered = wide - mean.reshape(shape)
+        variance = (jnp.mean(wide * wide, dims) - mean * mean if self.is_one_pass
+                    else jnp.mean(centered * centered, dims))
+        inverse = 1 / jnp.sqrt(variance + kernels.EPSILON)
+        output = (scale * inverse).reshape(shape) * centered + offset.reshape(shape)
+        return output.astype(input.dtype), mean, inverse
 
+    def make_function(self):
+        formula, number = getattr(self, self.work.name), len(self.work.inputs)
         # Donated arguments that nothing reads are where the results go.
-        return self.jax.jit(gradient, donate_argnums=(5, 6, 7), keep_unused=True)
+        return self.jax.jit(lambda *arguments: formula(*arguments[:number]), keep_unused=True,
+                            donate_argnums=tuple(range(number, number + len(self.work.results))))
 
     def load(self):
         def put(array):
@@ -278,8 +326,9 @@ class XLA(Contender):
             return self.jax.numpy.array(array, copy=True)
 
         self.arguments = [put(array) for array in self.inputs]
+        scale = self.arguments[self.work.inputs.index("scale")]
         self.last = [self.jax.numpy.zeros_like(array)
-                     for array in (self.arguments[0], self.arguments[2], self.arguments[2])]
+                     for array in (self.arguments[0], *[scale] * len(self.work.channel_results))]
         self.jax.block_until_ready([self.arguments, self.last])
 
     def compile(self):
@@ -301,6 +350,10 @@ class XLA(Contender):
     def results(self):
         found = [numpy.asarray(array) for array in self.last]
         return [array.view(numpy.uint16) if array.dtype.itemsize == 2 else array for array in found]
+
+
+class OnePassXLA(XLA):
+    is_one_pass = True
 
 
 class Torch(Contender):
@@ -330,16 +383,22 @@ def to_numpy(tensor, torch):
 
 
 class Eager(Torch):
-    """The operator that autograd calls."""
+    """The operators that autograd calls."""
 
     def load(self):
         super().load()
-        grad_output, input, scale, mean, variance = self.arguments
+        arrays = dict(zip(self.work.inputs, self.arguments))
         if self.case.layout == "nhwc" and len(self.case.sizes) == 4:
-            grad_output, input = (data.permute(0, 3, 1, 2) for data in (grad_output, input))
-        inverse = 1 / self.torch.sqrt(variance + kernels.EPSILON)
-        self.values = (grad_output, input, scale, None, None, mean, inverse, True, kernels.EPSILON, [True] * 3)
-        self.operator = self.torch.ops.aten.native_batch_norm_backward.default
+            arrays |= {name: arrays[name].permute(0, 3, 1, 2) for name in self.work.data}
+        aten = self.torch.ops.aten
+        if self.work is passes.FORWARD:
+            self.values = (*(arrays[name] for name in self.work.inputs), None, None, True, 0.1, kernels.EPSILON)
+            self.operator = aten.native_batch_norm.default
+            return
+        inverse = 1 / self.torch.sqrt(arrays["variance"] + kernels.EPSILON)
+        self.values = (arrays["grad_output"], arrays["input"], arrays["scale"], None, None, arrays["mean"], inverse,
+                       True, kernels.EPSILON, [True] * 3)
+        self.operator = aten.native_batch_norm_backward.default
 
     def compile(self):
         return None
@@ -359,26 +418,38 @@ class Inductor(Torch):
 
     def load(self):
         super().load()
-        self.output_arrays = [self.copy(name) for name in RESULTS]
+        self.output_arrays = [self.copy(name) for name in self.work.results]
         self.arguments += [self.tensor(array) for array in self.output_arrays]
 
-    def make_function(self):
+    def backward(self, grad_output, input, scale, mean, variance):
         torch, shape, dims = self.torch, parameter_shape(self.case), reduced_dims(self.case)
         count = self.case.elements // self.case.channels
+        wide = grad_output.float()
+        centered = input.float() - mean.reshape(shape)
+        total = wide.sum(dims)
+        product = (wide * centered).sum(dims)
+        inverse = 1 / torch.sqrt(variance + kernels.EPSILON)
+        slope = (product * inverse * inverse / count).reshape(shape)
+        grad_input = (scale * inverse).reshape(shape) * (
+            wide - (total / count).reshape(shape) - centered * slope)
+        return grad_input, product * inverse, total
 
-        def gradient(grad_output, input, scale, mean, variance, grad_input, grad_scale, grad_offset):
-            wide = grad_output.float()
-            centered = input.float() - mean.reshape(shape)
-            total = wide.sum(dims)
-            product = (wide * centered).sum(dims)
-            inverse = 1 / torch.sqrt(variance + kernels.EPSILON)
-            slope = (product * inverse * inverse / count).reshape(shape)
-            grad_input.copy_((scale * inverse).reshape(shape) * (
-                wide - (total / count).reshape(shape) - centered * slope))
-            grad_scale.copy_(product * inverse)
-            grad_offset.copy_(total)
+    def forward(self, input, scale, offset):
+        torch, shape = self.torch, parameter_shape(self.case)
+        wide = input.float()
+        variance, mean = torch.var_mean(wide, reduced_dims(self.case), correction=0)
+        inverse = 1 / torch.sqrt(variance + kernels.EPSILON)
+        output = (scale * inverse).reshape(shape) * (wide - mean.reshape(shape)) + offset.reshape(shape)
+        return output, mean, inverse
 
-        return gradient
+    def make_function(self):
+        formula, number = getattr(self, self.work.name), len(self.work.inputs)
+
+        def function(*arguments):
+            for target, result in zip(arguments[number:], formula(*arguments[:number])):
+                target.copy_(result)
+
+        return function
 
     def compile(self):
         self.torch.compiler.reset()
@@ -392,7 +463,7 @@ class Inductor(Torch):
         return seconds
 
     def clear(self):
-        for tensor in self.arguments[5:]:
+        for tensor in self.arguments[len(self.work.inputs):]:
             tensor.fill_(math.nan)
 
     def call(self):
@@ -403,5 +474,5 @@ class Inductor(Torch):
         return self.output_arrays
 
 
-CONTENDERS = {"bngrad": BNGrad, "bngrad-twin": BNGrad, "xla": XLA, "inductor": Inductor, "torch": Eager,
-              "iree": IREE, "mlir": StockMLIR}
+CONTENDERS = {"bngrad": BNGrad, "bngrad-twin": BNGrad, "walk": Walk, "xla": XLA, "xla-one-pass": OnePassXLA,
+              "inductor": Inductor, "torch": Eager, "iree": IREE, "mlir": StockMLIR}

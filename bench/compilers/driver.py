@@ -16,19 +16,28 @@ import judge
 import machine
 import measure
 import native
+import passes
 from compilers import shared, table
 from compilers.process import Failure, Process
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Titles by name, in the order of the table.
-TITLES = {"bngrad": "BNGrad", "bngrad-twin": "BNGrad again", "mlir": "MLIR's own passes", "iree": "IREE",
-          "xla": "JAX/XLA", "inductor": "torch.compile", "torch": "PyTorch eager"}
+TITLES = {"bngrad": "BNGrad", "bngrad-twin": "BNGrad again", "walk": "walked floor", "mlir": "MLIR's own passes",
+          "iree": "IREE", "xla": "JAX/XLA", "xla-one-pass": "JAX/XLA, one pass", "inductor": "torch.compile",
+          "torch": "PyTorch eager"}
 OWN = ("bngrad", "bngrad-twin")
+FLOOR = table.FLOOR
+# Contenders that have one pass only: recipe.py schedules the linalg of the gradient, JAX has a second formula of the
+# variance, and bench.py has the floors of the gradient.
+PASS_OF = {"mlir": passes.BACKWARD, "xla-one-pass": passes.FORWARD, FLOOR: passes.FORWARD}
+# BNGrad's time over the floor, at most, by (element type, layout) of shapes above 15 MB per tensor.
+MOST_OVER_FLOOR = {("f32", "nchw"): 1.15, ("f32", "nhwc"): 1.35, ("bf16", "nchw"): 1.4, ("bf16", "nhwc"): 1.4}
+LARGE_BYTES = 15e6
 # Seconds that a process has for an answer.
 LIMITS = {"start": 120, "prepare": 240, "check": 60, "measure": 60}
 # Processes that fail before the contender is given up.
 MOST_FAILURES = 3
-# Bounds of the errors, see data.Reference.error.
+# Bounds of the errors, see Reference.error in data.py.
 OWN_FACTOR, FACTOR = 5, 100
 # A turn is disturbed if the idle contenders take more than this share of a core, or other processes
 # this share of all cores. The system counts idle time in ticks: a tenth of the shortest turns.
@@ -222,14 +231,19 @@ def check(slots, contenders, store, reference):
         except Failure as failure:
             slot.fail(contender, failure)
             continue
+        if slot.name == FLOOR:
+            continue
         error = reference.error(store, OWN_FACTOR if slot.name in OWN else FACTOR)
         if error > 1:
             contender.error = f"wrong result: error {error:.3g} times the bound"
 
 
-def find_limits(slots):
-    """BNGrad must be no slower than any other, and its twins must be equal."""
-    peers = [judge.Limit(slot.name, "bngrad", slot.name, 1 + judge.TIE) for slot in slots if slot.name not in OWN]
+def find_limits(slots, case):
+    """BNGrad must be no slower than any other compiler, and not much slower than the floor; its twins must be equal."""
+    peers = [judge.Limit(slot.name, "bngrad", slot.name, 1 + judge.TIE) for slot in slots
+             if slot.name not in (*OWN, FLOOR)]
+    if case.tensor_bytes >= LARGE_BYTES:
+        peers.append(judge.Limit(FLOOR, "bngrad", FLOOR, MOST_OVER_FLOOR[case.type, case.layout]))
     twins = [judge.Limit("twin", *pair, 1 + judge.TIE) for pair in (OWN, OWN[::-1])]
     return peers + twins
 
@@ -249,8 +263,8 @@ def judge_limits(found, contenders):
 def run_case(slots, case, store, folder, rounds):
     """The entry of a case in the document, and the contenders with their samples."""
     contenders = prepare(slots, case, folder)
-    check(slots, contenders, store, data.Reference(store, case))
-    limits = find_limits(slots)
+    check(slots, contenders, store, data.find_reference(store, case))
+    limits = find_limits(slots, case)
 
     def is_decided():
         return all(verdict.state != judge.UNDECIDED for verdict in judge_limits(limits, contenders))
@@ -287,7 +301,7 @@ def judge_groups(entries, all_contenders, slots):
             for key in ("warm", "cold"):
                 samples = [measure.find_ratios(member["bngrad"], member[slot.name], key) for member in members]
                 samples = [found for found in samples if found]
-                if slot.name not in OWN and samples:
+                if slot.name not in (*OWN, FLOOR) and samples:
                     limit = judge.Limit(f"{group} {key} {slot.name}", "bngrad", slot.name, 1 + judge.TIE)
                     verdict = judge.judge_mean(limit, samples)
                     means.setdefault(group, {}).setdefault(key, {})[slot.name] = dataclasses.asdict(verdict)
@@ -345,7 +359,8 @@ def measure_all(arguments, scratch, selected, launch):
     """The measured part of the document; `launch(name)` starts a process."""
     store = data.Store(shared.Folder(scratch), selected)
     shared.save(store, scratch)
-    slots = [Slot(name, launch) for name in TITLES if name in OWN or re.search(arguments.peers, name)]
+    names = [name for name in TITLES if PASS_OF.get(name, arguments.pass_) is arguments.pass_]
+    slots = [Slot(name, launch) for name in names if name in OWN or re.search(arguments.peers, name)]
     entries, all_contenders, bandwidths = [], [], []
     try:
         for case in selected:
@@ -372,12 +387,13 @@ def measure_all(arguments, scratch, selected, launch):
 def run(arguments, root):
     """Measures, and writes the table; whether the limits are kept."""
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
-    selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""))
+    selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""),
+                                          arguments.pass_)
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
     document = {"machine": machine.describe(root, len(cores)) | arguments.described_isa,
-                "options": {"quick": arguments.quick, "rounds": arguments.rounds}}
+                "options": {"quick": arguments.quick, "rounds": arguments.rounds, "pass": arguments.pass_.name}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:
         document |= measure_all(arguments, scratch, selected, Launcher(arguments, scratch, cores))

@@ -5,8 +5,10 @@ import report
 
 OUTPUTS = {"given": "written to existing arrays", "donated": "written to donated arrays",
            "allocated": "allocated by each call"}
-COLORS = {"mlir": "#000000", "iree": "#1f77b4", "xla": "#2ca02c", "inductor": "#ee8a1d", "torch": "#f5c48a"}
+COLORS = {"mlir": "#000000", "iree": "#1f77b4", "xla": "#2ca02c", "xla-one-pass": "#98df8a", "inductor": "#ee8a1d", "torch": "#f5c48a"}
 TWIN = "twin"
+# The contender that only accesses memory.
+FLOOR = "walk"
 
 
 def verdict_of(value):
@@ -106,14 +108,20 @@ def summarize_limits(document):
     succeeds."""
     named = [(case["name"], verdict_of(value)) for case in document["cases"] for value in case["verdicts"]]
     twins = [verdict for _, verdict in named if verdict.name == TWIN]
+    floors = [verdict for _, verdict in named if verdict.name == FLOOR]
     named = [(name, verdict) for name, verdict in named if verdict.name != TWIN]
     verdicts = [verdict for _, verdict in named]
-    counts = judge.count_states(verdicts)
-    peers = [peer for peer in document["peers"] if not peer["name"].startswith("bngrad")]
-    unmeasured = len(document["cases"]) * len(peers) - len(verdicts)
+    counts = judge.count_states([verdict for verdict in verdicts if verdict.name != FLOOR])
+    peers = [peer for peer in document["peers"] if peer["name"] != FLOOR and not peer["name"].startswith("bngrad")]
+    unmeasured = len(document["cases"]) * len(peers) - sum(counts.values())
     lines = [f"BNGrad / each other compiler, limit {1 + judge.TIE:.2f}: {counts[judge.KEPT]} limits kept,"
              f" {counts[judge.BROKEN]} broken, {counts[judge.UNDECIDED]} not decided"
              + (f", {unmeasured} without a measurement" if unmeasured else "") + "."]
+    if floors:
+        counts = judge.count_states(floors)
+        limits = sorted({f"{verdict.most:.2f}" for verdict in floors})
+        lines.append(f"BNGrad / walked floor, limits {', '.join(limits)}: {counts[judge.KEPT]} kept,"
+                     f" {counts[judge.BROKEN]} broken, {counts[judge.UNDECIDED]} not decided.")
     if twins:
         lines.append(f"The same kernel in two processes: {max(abs(twin.value - 1) for twin in twins):.3f} apart at"
                      f" most, {judge.count_states(twins)[judge.BROKEN]} of {len(twins) // 2} found to differ.")
@@ -121,7 +129,7 @@ def summarize_limits(document):
 
 
 def markdown(document):
-    lines = ["# BNGrad beside other compilers", "",
+    lines = [f"# BNGrad beside other compilers: the {document['options']['pass']} pass", "",
              "How to read this: [README](../README.md#other-compilers). A cell is the time of a warm call and, over that "
              "of BNGrad, the ratio with the interval that has its median with a probability of 95 %: above 1, BNGrad is "
              "faster; **bold**, BNGrad is slower than the limit allows.", ""]
@@ -141,13 +149,13 @@ def plot(document, path):
     for case in document["cases"]:
         if "warm_us" in case["results"].get("bngrad", {}):
             groups.setdefault(f"{case['type']} {'NCHW' if case['layout'] == 'nchw' else 'NHWC, 2-D'}", []).append(case)
-    if not groups:
+    names = [name for name in COLORS if name in titles]
+    if not groups or not names:
         return
     rows = (len(groups) + 1) // 2
     figure, axes = pyplot.subplots(rows, 2, figsize=(13, 1 + 3.2 * rows), squeeze=False)
     for axis in axes.flat[len(groups):]:
         axis.axis("off")
-    names = [name for name in COLORS if name in titles]
     for axis, (title, part) in zip(axes.flat, groups.items()):
         width = 0.85 / len(names)
         for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-//===- Walk.cpp - the memory accesses of a gradient, without arithmetic ---===//
+//===- Walk.cpp - the memory accesses of a pass, without arithmetic -------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,6 +12,9 @@
 // the second reading is read from there. The schedule is the `variant` of
 // peerCreate, see Walk.
 //
+// If grad_output is null, it is the floor of the forward pass, which reads only
+// input and whose output is in the place of grad_input.
+//
 // grad_input has no meaning afterwards.
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +24,8 @@
 
 #include <algorithm>
 #include <omp.h>
+#include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -41,6 +46,11 @@ struct State {
   Walk walk;
   int64_t width; // bytes of an element
   bool streaming;
+  /// The data that are read for the sums, and for the elements.
+  std::vector<const void *> ofSums, ofElements;
+
+  /// All data that are read or written.
+  int64_t tensors() const { return ofElements.size() + 1; }
 };
 
 const char *lineOf(const void *base, int64_t byte) {
@@ -52,74 +62,71 @@ int64_t countLines(int64_t begin, int64_t end) {
   return (end + kLine - 1) / kLine - begin / kLine;
 }
 
-/// The tensors that are read in bytes from `begin` on.
-template <bool kHasOther> struct Inputs {
-  const char *dy, *x, *other;
+/// `count` tensors that are read in bytes from `begin` on.
+template <size_t count> struct Inputs {
+  const char *lines[count];
 
-  Inputs(const State &s, int64_t begin)
-      : dy(lineOf(s.p.gradOutput, begin)), x(lineOf(s.p.input, begin)),
-        other(kHasOther ? lineOf(s.p.other, begin) : nullptr) {}
-
-  Bits load(int64_t byte) const {
-    Bits bits = loadBits(dy + byte) ^ loadBits(x + byte);
-    if constexpr (kHasOther)
-      bits ^= loadBits(other + byte);
-    return bits;
+  Inputs(const std::vector<const void *> &tensors, int64_t begin) {
+    for (size_t i = 0; i < count; ++i)
+      lines[i] = lineOf(tensors[i], begin);
   }
 
-private:
-  static Bits loadBits(const char *p) {
-    return Bits(loadFloats(reinterpret_cast<const float *>(p)));
+  Bits load(int64_t byte) const {
+    Bits bits = {};
+    for (const char *line : lines)
+      bits ^= Bits(loadFloats(reinterpret_cast<const float *>(line + byte)));
+    return bits;
   }
 };
 
-/// Reads the lines of [begin, end), in bytes.
-template <bool kHasOther>
-void readInputs(const State &s, int64_t begin, int64_t end) {
-  Inputs<kHasOther> inputs(s, begin);
-  int64_t vectors = countLines(begin, end) * kLine / sizeof(Bits);
-  Bits bits[4] = {};
-  int64_t i = 0;
-  auto add = [&](int64_t vector, int j) {
-    bits[j] ^= inputs.load(vector * sizeof(Bits));
-  };
-  for (; i + 4 <= vectors; i += 4)
-    for (int j = 0; j < 4; ++j)
-      add(i + j, j);
-  for (; i < vectors; ++i)
-    add(i, 0);
-  for (Bits &each : bits)
-    asm volatile("" : : "v"(each));
-}
-
-void read(const State &s, int64_t begin, int64_t end) {
-  if (s.p.other && s.p.isOtherInSums)
-    readInputs<true>(s, begin, end);
-  else
-    readInputs<false>(s, begin, end);
-}
-
-/// Reads the lines and writes those of grad_input.
-template <bool kHasOther>
-void writeResult(const State &s, int64_t begin, int64_t end) {
-  Inputs<kHasOther> inputs(s, begin);
-  auto *dx = const_cast<char *>(lineOf(s.p.gradInput, begin));
-  int64_t bytes = countLines(begin, end) * kLine;
-  for (int64_t i = 0; i < bytes; i += sizeof(Bits)) {
-    auto bits = Vector(inputs.load(i));
-    auto *to = reinterpret_cast<float *>(dx + i);
-    if (s.streaming)
-      streamFloats(to, bits);
-    else
-      storeFloats(to, bits);
+/// Calls `body` with the number of `tensors` as a constant.
+template <typename Body>
+void withCount(const std::vector<const void *> &tensors, Body body) {
+  switch (tensors.size()) {
+  case 1:
+    return body(std::integral_constant<size_t, 1>());
+  case 2:
+    return body(std::integral_constant<size_t, 2>());
+  default:
+    return body(std::integral_constant<size_t, 3>());
   }
 }
 
+/// Reads the lines of [begin, end), in bytes.
+void read(const State &s, int64_t begin, int64_t end) {
+  withCount(s.ofSums, [&](auto count) {
+    Inputs<count> inputs(s.ofSums, begin);
+    int64_t vectors = countLines(begin, end) * kLine / sizeof(Bits);
+    Bits bits[4] = {};
+    int64_t i = 0;
+    auto add = [&](int64_t vector, int j) {
+      bits[j] ^= inputs.load(vector * sizeof(Bits));
+    };
+    for (; i + 4 <= vectors; i += 4)
+      for (int j = 0; j < 4; ++j)
+        add(i + j, j);
+    for (; i < vectors; ++i)
+      add(i, 0);
+    for (Bits &each : bits)
+      asm volatile("" : : "v"(each));
+  });
+}
+
+/// Reads the lines and writes those of grad_input.
 void write(const State &s, int64_t begin, int64_t end) {
-  if (s.p.other)
-    writeResult<true>(s, begin, end);
-  else
-    writeResult<false>(s, begin, end);
+  withCount(s.ofElements, [&](auto count) {
+    Inputs<count> inputs(s.ofElements, begin);
+    auto *dx = const_cast<char *>(lineOf(s.p.gradInput, begin));
+    int64_t bytes = countLines(begin, end) * kLine;
+    for (int64_t i = 0; i < bytes; i += sizeof(Bits)) {
+      auto bits = Vector(inputs.load(i));
+      auto *to = reinterpret_cast<float *>(dx + i);
+      if (s.streaming)
+        streamFloats(to, bits);
+      else
+        storeFloats(to, bits);
+    }
+  });
 }
 
 int64_t shareOf(int64_t count, int64_t thread, int64_t threads) {
@@ -144,7 +151,7 @@ int64_t countTileColumns(const State &s) { return s.width == 4 ? 1024 : 2048; }
 /// reads the rows of both passes in the same order.
 bool prefetchesChannels(const State &s, int64_t threads) {
   const Problem &p = s.p;
-  int64_t rowBytes = (p.other ? 3 : 2) * p.spatial() * s.width;
+  int64_t rowBytes = s.ofElements.size() * p.spatial() * s.width;
   return s.streaming && rowBytes <= kMostPrefetchedBytes &&
          2 * threads * p.images * rowBytes <= p.cacheBytes;
 }
@@ -178,10 +185,16 @@ void *peerCreate(const Problem *problem, int32_t variant, char *error,
     std::snprintf(error, size, "expected grad_input at a line");
     return nullptr;
   }
-  auto *s = new State{*problem, Walk(variant), 0, false};
+  auto *s = new State{*problem, Walk(variant), 0, false, {}, {}};
   s->width = ElementType(problem->elementType) == ElementType::F32 ? 4 : 2;
-  int64_t tensors = problem->other ? 4 : 3;
-  s->streaming = tensors * problem->elements() * s->width > problem->cacheBytes;
+  for (const void *tensor : {problem->gradOutput, problem->input, problem->other})
+    if (tensor) {
+      s->ofElements.push_back(tensor);
+      if (tensor != problem->other || problem->isOtherInSums)
+        s->ofSums.push_back(tensor);
+    }
+  s->streaming =
+      s->tensors() * problem->elements() * s->width > problem->cacheBytes;
   return s;
 }
 
@@ -191,7 +204,7 @@ void peerRun(void *state) {
   {
     int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
     // The step of the schedule is that of all tensors.
-    int64_t step = kStepBytes / (s.p.other ? 4 : 3);
+    int64_t step = kStepBytes / s.tensors();
     switch (s.walk) {
     case Walk::Rows:
       walkAll(s, step, thread, threads);

@@ -14,6 +14,7 @@ sys.path.insert(0, sys.argv[1])
 
 import cases
 import machine
+import passes
 from compilers import driver, process, table, worker
 
 HERE, FOLDER = pathlib.Path(__file__).resolve().parent, pathlib.Path(sys.argv[2])
@@ -98,12 +99,23 @@ show_busy()
 show_usage()
 show_settle()
 show_cpus()
-arguments = argparse.Namespace(peers="", rounds=5, quick=False)
-document = driver.measure_all(arguments, FOLDER, SELECTED, launch)
-document |= {"options": {"quick": False}, "machine": {
+MACHINE = {
     "cpu": "none", "cpu_family": "", "cpu_model": "", "cores": 1, "hypervisor": "", "caches": {}, "os": "none",
-    "huge_pages": "none", "isa": "x86-64-v3", "cpu_isa": "x86-64-v4", "threads": 1, "date": "today", "commit": "none", "load": 0}}
-print(table.markdown(document))
+    "huge_pages": "none", "isa": "x86-64-v3", "cpu_isa": "x86-64-v4", "threads": 1, "date": "today", "commit": "none", "load": 0}
+
+
+def measure(selected, peers, work):
+    """The document of a run."""
+    arguments = argparse.Namespace(peers=peers, rounds=5, quick=False, pass_=work)
+    document = driver.measure_all(arguments, FOLDER, selected, launch)
+    document |= {"options": {"quick": False, "pass": work.name}, "machine": MACHINE}
+    print(table.markdown(document))
+    return document
+
+
+forward = [dataclasses.replace(case, pass_name=passes.FORWARD.name) for case in SELECTED[1:3]]
+measure(forward, "inductor|xla-one-pass|mlir|slow", passes.FORWARD)
+document = measure(SELECTED, "", passes.BACKWARD)
 print("kept" if table.summarize_limits(document)[1] else "not kept")
 launched = [driver.Slot(name, launch) for name in ("bngrad", "xla")]
 times = driver.measure_compilation(launch, launched, FOLDER, SELECTED[:1], 2)
