@@ -43,8 +43,8 @@ int main() {
   auto in = std::make_shared<Chain>();
   BatchNormGradChains none = run({{c + 1}, dgamma.data()}, in);
   expect(!none.input && errors.size() == 1, "an error before anything runs");
-  expect(errors.back() == "grad_scale: expected size of dim 0 to be that of "
-                          "dim 3 of input, 3, got 4",
+  expect(errors.back() == "grad_scale: expected dim 0 to have the size of dim "
+                          "3 of input, 3, got 4",
          "both sizes in the error");
 
   BatchNormGradChains chains = run(with(vector, dgamma), in);

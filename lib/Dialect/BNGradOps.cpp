@@ -139,9 +139,10 @@ static LogicalResult verifyOperands(EmitErrorFn emitError, const Operands &op,
     Type type = getElementTypeOrSelf(op[role]);
     Type expected = getElementTypeOrSelf(op[other]);
     if (type != expected)
-      return emitError() << "expected element type of " << info.name
-                         << " to be that of " << stringifyRole(other) << ", "
-                         << expected << ", got " << type;
+      return emitError() << "expected " << info.name
+                         << " to have the element type of "
+                         << stringifyRole(other) << ", " << expected << ", got "
+                         << type;
     if (failed(mergeShape(emitError, info.name, getShape(op[role]), ofWhat,
                           sizes)))
       return failure();

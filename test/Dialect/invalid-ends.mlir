@@ -2,7 +2,7 @@
 
 // RUN: not bngrad-opt %s --bngrad-decompose 2>&1 | FileCheck %s
 
-// CHECK:     error: 'bngrad.batch_norm_backward' op expected element type of grad_output to be that of input, 'f32', got 'f64'
+// CHECK:     error: 'bngrad.batch_norm_backward' op expected grad_output to have the element type of input, 'f32', got 'f64'
 // CHECK-NOT: error
 // CHECK-NOT: func.func
 func.func @other_type(%dy: tensor<8x4xf64>, %x: tensor<8x4xf32>, %p: tensor<4xf32>) -> tensor<8x4xf32> {

@@ -73,7 +73,7 @@ func.func @batch_norm_backward_c1_rank_0(%dy: tensor<f32>, %x: tensor<f32>, %p: 
 // -----
 
 func.func @batch_norm_backward_c2(%dy: tensor<2x3xf16>, %x: tensor<2x3xf32>, %p: tensor<3xf32>) {
-  // expected-error @below {{expected element type of grad_output to be that of input, 'f32', got 'f16'}}
+  // expected-error @below {{expected grad_output to have the element type of input, 'f32', got 'f16'}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf16>) input(%x : tensor<2x3xf32>)
       mean(%p : tensor<3xf32>) variance(%p : tensor<3xf32>)
       : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
@@ -154,7 +154,7 @@ func.func @batch_norm_backward_c3_rank(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>
 // -----
 
 func.func @batch_norm_backward_c3_element_type(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %v: tensor<3xf64>) {
-  // expected-error @below {{expected element type of variance to be that of mean, 'f32', got 'f64'}}
+  // expected-error @below {{expected variance to have the element type of mean, 'f32', got 'f64'}}
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>)
       mean(%m : tensor<3xf32>) variance(%v : tensor<3xf64>)
       : tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>
@@ -286,7 +286,7 @@ func.func @batch_norm_backward_reduce_c1(%dy: tensor<2x3xf32>, %x: tensor<2x3xf3
 // -----
 
 func.func @batch_norm_backward_reduce_c2(%dy: tensor<2x3xf16>, %x: tensor<2x3xf32>, %m: tensor<3xf32>) {
-  // expected-error @below {{expected element type of grad_output to be that of input, 'f32', got 'f16'}}
+  // expected-error @below {{expected grad_output to have the element type of input, 'f32', got 'f16'}}
   %0:2 = bngrad.batch_norm_backward_reduce grad_output(%dy : tensor<2x3xf16>) input(%x : tensor<2x3xf32>)
       mean(%m : tensor<3xf32>) : tensor<2x3xf32>, tensor<i64>
   return
@@ -367,7 +367,7 @@ func.func @batch_norm_backward_elemt_c2(%dy: tensor<2x4xf32>, %x: tensor<2x3xf32
 // -----
 
 func.func @batch_norm_backward_elemt_c3(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %m: tensor<3xf32>, %g: tensor<3xf64>, %s: tensor<2x3xf32>, %n: tensor<i64>) {
-  // expected-error @below {{expected element type of scale to be that of mean, 'f32', got 'f64'}}
+  // expected-error @below {{expected scale to have the element type of mean, 'f32', got 'f64'}}
   %0 = bngrad.batch_norm_backward_elemt grad_output(%dy : tensor<2x3xf32>) input(%x : tensor<2x3xf32>) scale(%g : tensor<3xf64>)
       mean(%m : tensor<3xf32>) variance(%m : tensor<3xf32>) sums(%s : tensor<2x3xf32>) count(%n : tensor<i64>) : tensor<2x3xf32>
   return
@@ -611,7 +611,7 @@ func.func @batch_norm_training_c2(%x: tensor<9223372036854775807x3x2xf32>) {
 // -----
 
 func.func @batch_norm_training_c3_type(%x: tensor<2x3xf16>, %s: tensor<3xf32>, %o: tensor<3xf16>) {
-  // expected-error @below {{expected element type of offset to be that of scale, 'f32', got 'f16'}}
+  // expected-error @below {{expected offset to have the element type of scale, 'f32', got 'f16'}}
   %0:4 = bngrad.batch_norm_training input(%x : tensor<2x3xf16>) scale(%s : tensor<3xf32>) offset(%o : tensor<3xf16>)
       : tensor<2x3xf16>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
   return
@@ -674,7 +674,7 @@ func.func @batch_norm_inference_c2(%x: tensor<9223372036854775807x3x2xf32>, %p: 
 // -----
 
 func.func @batch_norm_inference_c3(%x: tensor<2x3xf32>, %o: tensor<3xf64>, %p: tensor<3xf32>) {
-  // expected-error @below {{expected element type of offset to be that of mean, 'f32', got 'f64'}}
+  // expected-error @below {{expected offset to have the element type of mean, 'f32', got 'f64'}}
   %0 = bngrad.batch_norm_inference input(%x : tensor<2x3xf32>) offset(%o : tensor<3xf64>) mean(%p : tensor<3xf32>)
       inv_std(%p : tensor<3xf32>) : tensor<2x3xf32>
   return

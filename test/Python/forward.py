@@ -134,9 +134,9 @@ def inference(**keywords):
     (training(wanted=("mean",), out=(X, None, None, None)), bngrad.ParameterError,
      "out: expected None for output, which is not wanted, got numpy.ndarray"),
     (training(scale=C, offset=C.astype(np.float64)), bngrad.DtypeError,
-     "offset: expected dtype to be that of scale, f32, got f64"),
+     "offset: expected the dtype of scale, f32, got f64"),
     (training(scale=C[:2]), bngrad.ShapeError,
-     "scale: expected size of dim 0 to be that of dim 1 of input, 3, got 2"),
+     "scale: expected dim 0 to have the size of dim 1 of input, 3, got 2"),
     (training(epsilon=-1), bngrad.ParameterError,
      "options: expected epsilon to be finite and at least 0, got -1"),
     (training(epsilon="0"), bngrad.DtypeError, "epsilon: expected a number, got str"),
@@ -146,7 +146,7 @@ def inference(**keywords):
     (inference(inv_std=C, epsilon=0.5), bngrad.ParameterError,
      "options: expected epsilon to be 0 with an inv_std, which contains it, got 0.5"),
     (inference(variance=C, offset=C.astype(np.float16)), bngrad.DtypeError,
-     "offset: expected dtype to be that of mean, f32, got f16"),
+     "offset: expected the dtype of mean, f32, got f16"),
 ])
 def test_errors(call, kind, text):
     with pytest.raises(kind) as caught:

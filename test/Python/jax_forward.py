@@ -384,9 +384,9 @@ V = np.ones(3, np.float32)
 
 @pytest.mark.parametrize("change, error, text", [
     (dict(input=X.astype(int)), TypeError, "input: expected dtype f16, bf16, f32 or f64, got int64"),
-    (dict(scale=V[:2]), ValueError, "scale: expected size of dim 0 to be that of dim 1 of input, 3, got 2"),
+    (dict(scale=V[:2]), ValueError, "scale: expected dim 0 to have the size of dim 1 of input, 3, got 2"),
     (dict(scale=V, offset=V.astype("float64")), TypeError,
-     "offset: expected dtype to be that of scale, f32, got f64"),
+     "offset: expected the dtype of scale, f32, got f64"),
     (dict(epsilon=-1), ValueError, "epsilon: expected it to be finite and at least 0, got -1"),
     (dict(feature_dims=(3,)), ValueError, "feature_dims: expected dims of input, -3 to 2, got 3"),
     (dict(wanted=("scale",)), ValueError,
@@ -406,7 +406,7 @@ def test_errors_of_training(change, error, text):
     (dict(inv_std=V), ValueError, "variance, inv_std: expected one of them, got both"),
     (dict(variance=None, inv_std=V, epsilon=0.5), ValueError,
      "epsilon: expected 0 with an inv_std, which contains it, got 0.5"),
-    (dict(offset=V.astype("float16")), TypeError, "offset: expected dtype to be that of mean, f32, got f16"),
+    (dict(offset=V.astype("float16")), TypeError, "offset: expected the dtype of mean, f32, got f16"),
     (dict(mean=V[None]), ValueError, "mean: expected rank 1, the number of feature dims, got 2"),
 ])
 def test_errors_of_inference(change, error, text):
@@ -426,7 +426,7 @@ ATTRIBUTES = dict(
     ((X,), dict(wants_mean=False), "results: expected 0, got 1"),
     ((X,), dict(epsilon=np.float64(-1)), "expected epsilon to be finite and at least 0, got -1"),
     ((X.astype(int),), {}, "input: expected dtype f16, bf16, f32, f64 or bool, got S64"),
-    ((X, V[:2]), dict(has_scale=True), "scale: expected size of dim 0 to be that of dim 1 of input, 3, got 2"),
+    ((X, V[:2]), dict(has_scale=True), "scale: expected dim 0 to have the size of dim 1 of input, 3, got 2"),
 ])
 def test_errors_of_handlers(operands, attributes, text):
     """Those of modules that were not made by bngrad.jax."""

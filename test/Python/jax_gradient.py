@@ -157,17 +157,17 @@ V = np.ones(3, np.float32)
 
 @pytest.mark.parametrize("change, error, text", [
     (dict(grad_output=X[:1]), ValueError,
-     "grad_output: expected size of dim 0 to be that of dim 0 of input, 2, got 1"),
+     "grad_output: expected dim 0 to have the size of dim 0 of input, 2, got 1"),
     (dict(grad_output=X[0]), ValueError, "grad_output: expected rank 3, that of input, got 2"),
     (dict(grad_output=X.astype("float16")), TypeError,
-     "grad_output: expected dtype to be that of input, f32, got f16"),
+     "grad_output: expected the dtype of input, f32, got f16"),
     (dict(input=X.astype(int), grad_output=X.astype(int)), TypeError,
      "grad_output: expected dtype f16, bf16, f32 or f64, got int64"),
-    (dict(mean=V[:2]), ValueError, "mean: expected size of dim 0 to be that of dim 1 of input, 3, got 2"),
+    (dict(mean=V[:2]), ValueError, "mean: expected dim 0 to have the size of dim 1 of input, 3, got 2"),
     (dict(scale=V[None]), ValueError, "scale: expected rank 1, the number of feature dims, got 2"),
-    (dict(scale=V.astype("float16")), TypeError, "scale: expected dtype to be that of mean, f32, got f16"),
+    (dict(scale=V.astype("float16")), TypeError, "scale: expected the dtype of mean, f32, got f16"),
     (dict(variance=V.astype(ml_dtypes.bfloat16)), TypeError,
-     "variance: expected dtype to be that of mean, f32, got bf16"),
+     "variance: expected the dtype of mean, f32, got bf16"),
     (dict(variance=None), ValueError, "variance, inv_std: expected one of them, got neither"),
     (dict(inv_std=V), ValueError, "variance, inv_std: expected one of them, got both"),
     (dict(variance=None, inv_std=V, epsilon=1e-5), ValueError,
@@ -211,7 +211,7 @@ ATTRIBUTES = dict(
 
 
 @pytest.mark.parametrize("operands, attributes, text", [
-    ((X, X, V, V[:2]), {}, "statistic: expected size of dim 0 to be that of dim 1 of input, 3, got 2"),
+    ((X, X, V, V[:2]), {}, "statistic: expected dim 0 to have the size of dim 1 of input, 3, got 2"),
     ((X, X[0], V, V), {}, "rank: expected 0 to 2, the rank of input, got 3"),
     ((X, X, V), {}, "statistic: expected one of the operands, got 3 without it"),
     ((X, X, V, V, V), {}, "operands: expected 4, got 5"),
@@ -224,7 +224,7 @@ ATTRIBUTES = dict(
     ((X, X, V, V), dict(statistic="std"), "statistic: expected variance or inv_std, got std"),
     ((X, X, V, V), dict(epsilon=np.float64(-1)), "expected epsilon to be finite and at least 0, got -1"),
     ((X.astype(int), X, V, V), {}, "grad_output: expected dtype f16, bf16, f32, f64 or bool, got S64"),
-    ((X, X, V.astype("float16"), V), {}, "statistic: expected dtype to be that of mean, f16, got f32"),
+    ((X, X, V.astype("float16"), V), {}, "statistic: expected the dtype of mean, f16, got f32"),
     ((X[None], X[None], V[None], V), {}, "statistic: expected rank 2, got 1"),
     ((X[None], np.stack([X, X]), V[None], V[None]), {}, "input: expected size of dim 0 to be 1, got 2"),
 ])

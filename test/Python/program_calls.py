@@ -195,7 +195,7 @@ func.func @add(%x: tensor<?xf32> loc("x"), %y: tensor<?xf32> loc("y")) -> tensor
     for sizes in ((3, 4), (4, 3)):
         with pytest.raises(bngrad.ShapeError) as caught:
             program(*(np.ones(size, np.float32) for size in sizes))
-        assert str(caught.value) == (f"expected size of dim 0 of operand 1 to be that of operand 0, {sizes[0]}, "
+        assert str(caught.value) == (f"expected dim 0 of operand 1 to have the size of dim 0 of operand 0, {sizes[0]}, "
                                      f"got {sizes[1]} (line 3)")
     assert [parameter.name for parameter in program.arguments] == ["x", "y"]
 

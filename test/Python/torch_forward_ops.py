@@ -215,7 +215,7 @@ def test_errors():
     x, s, o, m, v = (tensor.detach() for tensor in operands(torch.float32))
     cases = [
         (lambda: training(x, s[:2]), "scale: expected size.* 3, got 2|scale: expected the sizes"),
-        (lambda: training(x, s, o.double()), "offset: expected dtype to be that of scale, f32, got f64"),
+        (lambda: training(x, s, o.double()), "offset: expected the dtype of scale, f32, got f64"),
         (lambda: training(x.long()), "input: expected dtype .* got int64"),
         (lambda: training(x, epsilon=-1.0), "expected epsilon .* got -1"),
         (lambda: training(x, feature_dims=[4]), "feature_dims: .* -4 to 3, got 4"),

@@ -19,11 +19,11 @@
 // RUN: %{insert} --arg=random:2@0 --arg=%t/1.npy
 // RUN: %{reshape} --arg=%t/3x8.npy
 
-// RUN: %{fails} "...: expected size of dim 1 of input 1 to be that of input 0, 4, got 5" %{concat} --arg=random:2@3x5
+// RUN: %{fails} "...: expected dim 1 of input 1 to have the size of dim 1 of input 0, 4, got 5" %{concat} --arg=random:2@3x5
 // RUN: %{fails} "...: expected product of the elements of output_shape for dim 0 of src to be the size of that dim, 12, got 20" %{expand} --arg=random:2@5x4
 // RUN: %{fails} "...: expected product of the elements of output_shape for dim 0 of src to be the size of that dim, 12, got 0" %{expand} --arg=random:2@0x12
 // RUN: %{fails} "...: expected low padding of dim 0 to be at least 0, got -1" %{pad} --arg=%t/minus.npy
-// RUN: %{fails} "...: expected padded size of dim 0 to be that of the result type, 5, got 12" %{pad} --arg=%t/8.npy
+// RUN: %{fails} "...: expected dim 0 to have the size of the result type after padding, 5, got 12" %{pad} --arg=%t/8.npy
 // RUN: %{fails} "...: expected end of the slice in dim 0 to be at most the size of dest, 10, got 11" %{insert} --arg=random:2@10 --arg=%t/1.npy
 // RUN: %{fails} "...: expected offset of the slice in dim 0 to be at most the size of dest, 10, got 1099511627776" %{insert} --arg=random:2@0 --arg=%t/large.npy
 // RUN: %{fails} "...: expected offset of the slice in dim 0 to be at most the size of dest, 10, got -1" %{insert} --arg=random:2@3 --arg=%t/minus.npy

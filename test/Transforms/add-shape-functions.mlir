@@ -55,7 +55,7 @@ func.func @writes(%a: memref<?xf32> loc("destination"), %b: memref<?xf32>) {
 // Upstream does not check element-wise ops on tensors. Static sizes are the
 // verifier's.
 // CHECK-LABEL: func.func @elementwise(
-// CHECK-SAME:    bngrad.size_errors = ["expected size of dim 0 of operand 1 to be that of operand 0, %lld, got %lld (line {{[0-9]+}})"]
+// CHECK-SAME:    bngrad.size_errors = ["expected dim 0 of operand 1 to have the size of dim 0 of operand 0, %lld, got %lld (line {{[0-9]+}})"]
 // CHECK-LABEL: func.func private @elementwise.shapes(
 // CHECK:         arith.cmpi ne
 func.func @elementwise(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> tensor<?x4xf32> {

@@ -125,7 +125,7 @@ func.func @shapes_disagree(%a0: tensor<8x4xf32>, %a1: tensor<5xf32>, %a2: tensor
 // -----
 
 func.func @data_types_disagree(%a0: tensor<8x4xf32>, %a1: tensor<4xf32>, %a2: tensor<4xf32>, %a3: tensor<4xf32>, %a4: tensor<8x4xf16>) {
-  // expected-error @below {{expected element type of grad_output to be that of input, 'f32', got 'f16'}}
+  // expected-error @below {{expected grad_output to have the element type of input, 'f32', got 'f16'}}
   // expected-note @below {{imported as bngrad.batch_norm_backward}}
   %0:3 = "stablehlo.batch_norm_grad"(%a0, %a1, %a2, %a3, %a4) <{epsilon = 0.001 : f32, feature_index = 1 : i64}>
       : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<8x4xf16>)

@@ -79,10 +79,9 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   RoleType type = getInfo(operand).type;
   if (type == RoleType::Arithmetic) {
     if (dtype != problem.accumulator)
-      return fail(BNGRAD_BAD_DTYPE,
-                  "%s: expected dtype to be that of arithmetic, %s, got %s",
-                  getName(operand), getName(problem.accumulator),
-                  getName(dtype));
+      return fail(
+          BNGRAD_BAD_DTYPE, "%s: expected the dtype of arithmetic, %s, got %s",
+          getName(operand), getName(problem.accumulator), getName(dtype));
     return BNGRAD_SUCCESS;
   }
   if (type == RoleType::Bool) {
@@ -101,7 +100,7 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   bngradDtype_t expected = problem.tensors[other].dtype;
   if (dtype != expected)
     return fail(BNGRAD_BAD_DTYPE,
-                "%s: expected dtype to be that of %s, %s, "
+                "%s: expected the dtype of %s, %s, "
                 "got %s",
                 getName(operand), getName(other), getName(expected),
                 getName(dtype));
@@ -127,7 +126,7 @@ static bngradStatus_t verifySums(const Problem &problem) {
                   static_cast<long long>(sums.shape[dim]));
     if (sums.shape[dim] != size)
       return fail(BNGRAD_BAD_SHAPE,
-                  "sums: expected size of dim %d to be that of dim %d of "
+                  "sums: expected dim %d to have the size of dim %d of "
                   "input, %lld, got %lld",
                   dim, from, static_cast<long long>(size),
                   static_cast<long long>(sums.shape[dim]));
@@ -157,7 +156,7 @@ static bngradStatus_t verifyShape(const Problem &problem, Operand operand) {
     int from = isData(operand) ? dim : problem.featureDims[dim];
     if (tensor.shape[dim] != input.shape[from])
       return fail(BNGRAD_BAD_SHAPE,
-                  "%s: expected size of dim %d to be that of dim %d of input, "
+                  "%s: expected dim %d to have the size of dim %d of input, "
                   "%lld, got %lld",
                   getName(operand), dim, from,
                   static_cast<long long>(input.shape[from]),

@@ -136,8 +136,9 @@ void SizeChecks::check(tensor::ConcatOp op) {
     for (int64_t dim : llvm::seq(op.getRank()))
       if (dim != static_cast<int64_t>(op.getDim()))
         verifyEqual(sizeOf(input, dim), sizeOf(first, dim),
-                    "expected size of dim " + Twine(dim) + " of input " +
-                        Twine(i + 1) + " to be that of input 0");
+                    "expected dim " + Twine(dim) + " of input " + Twine(i + 1) +
+                        " to have the size of dim " + Twine(dim) +
+                        " of input 0");
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     sizes.push_back(sizeOf(input, op.getDim()));
     if (i > 0)
@@ -211,8 +212,8 @@ template <typename Op> void SizeChecks::checkInsertion(Op op) {
     Value actual = sizeOf(op.getSource(), from++);
     if (isa<Value>(size) || actual.getDefiningOp<tensor::DimOp>())
       verifyEqual(actual, toValue(size),
-                  "expected size of dim " + Twine(from - 1) +
-                      " of source to be that of the slice");
+                  "expected dim " + Twine(from - 1) +
+                      " of source to have the size of the slice");
   }
 }
 
@@ -230,8 +231,8 @@ void SizeChecks::check(tensor::PadOp op) {
     sizes.push_back(arith::AddIOp::create(b, loc, size, padding));
     if (!op.getResultType().isDynamicDim(dim))
       verifyEqual(sizes.back(), constant(op.getResultType().getDimSize(dim)),
-                  "expected padded size of dim " + Twine(dim) +
-                      " to be that of the result type");
+                  "expected dim " + Twine(dim) +
+                      " to have the size of the result type after padding");
   }
   verifyProduct(sizes);
 }
@@ -291,10 +292,10 @@ void SizeChecks::checkElementwise(Operation *op) {
     for (int64_t dim : llvm::seq(type.getRank()))
       if (type.isDynamicDim(dim) || expected.isDynamicDim(dim))
         verifyEqual(sizeOf(operand.get(), dim), sizeOf(first->get(), dim),
-                    "expected size of dim " + Twine(dim) + " of operand " +
+                    "expected dim " + Twine(dim) + " of operand " +
                         Twine(operand.getOperandNumber()) +
-                        " to be that of operand " +
-                        Twine(first->getOperandNumber()));
+                        " to have the size of dim " + Twine(dim) +
+                        " of operand " + Twine(first->getOperandNumber()));
   }
 }
 
@@ -306,8 +307,8 @@ void SizeChecks::check(bufferization::MaterializeInDestinationOp op) {
   for (int64_t dim : llvm::seq(source.getRank()))
     if (source.isDynamicDim(dim) || dest.isDynamicDim(dim))
       verifyEqual(sizeOf(op.getDest(), dim), sizeOf(op.getSource(), dim),
-                  "expected size of dim " + Twine(dim) +
-                      " of dest to be that of source");
+                  "expected dim " + Twine(dim) +
+                      " of dest to have the size of source");
 }
 
 //===----------------------------------------------------------------------===//

@@ -341,7 +341,7 @@ ScheduledGroup::get(ArrayRef<linalg::GenericOp> members, std::string &reason) {
   else if (!readsAsGroup(*group))
     reason = "expected bodies that read no data but the operands";
   else if (!llvm::all_of(group->getChannelwise(), hasFeatureLoops))
-    reason = "expected the per-channel loops to be those of the sums";
+    reason = "expected the per-channel ops to have the loops of the sums";
   else if (!hasOrderedSums(*group))
     reason = "expected sums in the order of the loops over channels";
   else

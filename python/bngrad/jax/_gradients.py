@@ -68,7 +68,7 @@ def _check_dtypes(operands):
         expected = operands[other].dtype
         if value.dtype != expected:
             raise TypeError(
-                f"{name}: expected dtype to be that of {other}, {_name(expected)}, got {_name(value.dtype)}")
+                f"{name}: expected the dtype of {other}, {_name(expected)}, got {_name(value.dtype)}")
 
 
 def check_shape(name: str, shape: tuple, input: Array, dims: Sequence[int], of: str = "input") -> None:
@@ -79,7 +79,7 @@ def check_shape(name: str, shape: tuple, input: Array, dims: Sequence[int], of: 
     for place, dim in enumerate(dims):
         if shape[place] != input.shape[dim]:
             raise ValueError(
-                f"{name}: expected size of dim {place} to be that of dim {dim} of {of}, "
+                f"{name}: expected dim {place} to have the size of dim {dim} of {of}, "
                 f"{input.shape[dim]}, got {shape[place]}")
 
 

@@ -315,11 +315,11 @@ TEST(ForwardTest, MisuseOfTensors) {
   Forward types({});
   types.arrays[Offset].dtype = BNGRAD_DTYPE_F64;
   EXPECT_ERROR(types.create(handle), BNGRAD_BAD_DTYPE,
-               "offset: expected dtype to be that of scale, f32, got f64");
+               "offset: expected the dtype of scale, f32, got f64");
   Forward shapes({});
   shapes.arrays[RunningMean].shape = {5};
   EXPECT_ERROR(shapes.create(handle), BNGRAD_BAD_SHAPE,
-               "running_mean: expected size of dim 0 to be that of dim 1 of "
+               "running_mean: expected dim 0 to have the size of dim 1 of "
                "input, 3, got 5");
   Forward strides({});
   strides.arrays[RunningVariance].strides = {0};

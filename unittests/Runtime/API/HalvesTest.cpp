@@ -313,15 +313,15 @@ TEST_F(HalvesMisuse, Create) {
   expectCreate(nullptr, BNGRAD_NULL_POINTER,
                "sums: expected a tensor descriptor, got null");
   expectSums(BNGRAD_DTYPE_F64, {2, 3}, {}, BNGRAD_BAD_DTYPE,
-             "sums: expected dtype to be that of arithmetic, f32, got f64");
+             "sums: expected the dtype of arithmetic, f32, got f64");
   expectSums(BNGRAD_DTYPE_BOOL, {2, 3}, {}, BNGRAD_BAD_DTYPE,
-             "sums: expected dtype to be that of arithmetic, f32, got bool");
+             "sums: expected the dtype of arithmetic, f32, got bool");
   expectSums(BNGRAD_DTYPE_F32, {6}, {}, BNGRAD_BAD_SHAPE,
              "sums: expected rank 2, the number of feature dims and 1, got 1");
   expectSums(BNGRAD_DTYPE_F32, {3, 3}, {}, BNGRAD_BAD_SHAPE,
              "sums: expected size of dim 0 to be 2, got 3");
   expectSums(BNGRAD_DTYPE_F32, {2, 4}, {}, BNGRAD_BAD_SHAPE,
-             "sums: expected size of dim 1 to be that of dim 1 of input, 3, "
+             "sums: expected dim 1 to have the size of dim 1 of input, 3, "
              "got 4");
   expectSums(BNGRAD_DTYPE_F32, {2, 3}, {1, 2}, BNGRAD_BAD_STRIDES,
              "sums: expected row-major strides, 1 for dim 1, got 2");
