@@ -126,3 +126,20 @@ func.func @partly_static(%x: tensor<?x?x?xf32>, %scale: tensor<64xf32>) -> tenso
       {feature_dims = array<i64: 2>, epsilon = 1.0e-5 : f64} : tensor<?x?x?xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
   return %0#0 : tensor<?x?x?xf32>
 }
+
+// The element-wise loop is a group even if others read its per-channel values, as the statistics of a sharded batch: those stay
+// outside.
+// CHECK-LABEL: func.func @read_elsewhere
+// CHECK:         %[[R:.+]]:2 = linalg.generic
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         scf.execute_region -> tensor<32x64x56x56xf32> no_inline {
+// CHECK:           linalg.generic {{.*}}["parallel", "parallel", "parallel", "parallel"]{{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         return %{{.+}}, %[[R]]#0
+func.func @read_elsewhere(%x: tensor<32x64x56x56xf32>, %mean: tensor<64xf32>, %a: tensor<64xf32>, %b: tensor<64xf32>)
+    -> (tensor<32x64x56x56xf32>, tensor<64xf32>) {
+  %r = arith.addf %a, %b : tensor<64xf32>
+  %0 = bngrad.batch_norm_inference input(%x : tensor<32x64x56x56xf32>) mean(%mean : tensor<64xf32>) inv_std(%r : tensor<64xf32>)
+      : tensor<32x64x56x56xf32>
+  return %0, %r : tensor<32x64x56x56xf32>, tensor<64xf32>
+}

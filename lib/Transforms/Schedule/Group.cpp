@@ -236,10 +236,11 @@ static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
   return sorted;
 }
 
-/// The group of an element-wise generic that needs no sums, with the
-/// per-channel generics that nothing else reads.
+/// The group of an element-wise generic that needs no sums, but reads results
+/// of per-channel generics, with those that nothing else reads; else empty.
 static Group collectFor(linalg::GenericOp elementwise) {
   Group group;
+  bool readsChannel = false;
   for (OpOperand *operand : elementwise.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
@@ -252,11 +253,12 @@ static Group collectFor(linalg::GenericOp elementwise) {
     if (!map.isProjectedPermutation() ||
         map.getNumResults() != producer.getNumLoops())
       continue;
+    readsChannel = true;
     if (llvm::all_of(producer->getUsers(),
                      [&](Operation *user) { return user == elementwise; }))
       group.insert(producer);
   }
-  if (!group.empty())
+  if (readsChannel)
     group.insert(elementwise);
   return group;
 }
