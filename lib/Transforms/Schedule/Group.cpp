@@ -237,9 +237,13 @@ static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
 }
 
 /// The group of an element-wise generic that needs no sums, but reads results
-/// of per-channel generics, with those that nothing else reads; else empty.
+/// of per-channel generics, with those of them that nothing else before it
+/// needs; else empty.
 static Group collectFor(linalg::GenericOp elementwise) {
   Group group;
+  SetVector<Operation *> needed;
+  BackwardSliceOptions options;
+  options.omitUsesFromAbove = false;
   bool readsChannel = false;
   for (OpOperand *operand : elementwise.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
@@ -254,8 +258,12 @@ static Group collectFor(linalg::GenericOp elementwise) {
         map.getNumResults() != producer.getNumLoops())
       continue;
     readsChannel = true;
-    if (llvm::all_of(producer->getUsers(),
-                     [&](Operation *user) { return user == elementwise; }))
+    if (needed.empty())
+      (void)getBackwardSlice(elementwise.getOperation(), &needed, options);
+    if (llvm::none_of(producer->getUsers(), [&](Operation *user) {
+          return needed.contains(
+              elementwise->getBlock()->findAncestorOpInBlock(*user));
+        }))
       group.insert(producer);
   }
   if (readsChannel)
