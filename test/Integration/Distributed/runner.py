@@ -221,6 +221,28 @@ def check_files():
         print(f"FAILED: expected no other files, got {left}")
 
 
+def check_equal():
+    """Channels of equal elements: in any number of uneven parts, the mean is the element, the variance 0 and the output the offset."""
+    case = Case("", "3", [Training(shape=(None, 4, 5), results=FORWARD_NAMES[:3])], [(7, 4, 5)], ["--shards=0:2+4+1"])
+    elements, offset = np.array([0.1, 3e38, -7.3, 1e-3], np.float32), np.array([0.3, -2, 0.7, 0], np.float32)
+    arrays = [np.tile(elements[:, None], (7, 1, 5)), np.full(4, 1.5, np.float32), offset]
+    expected = [np.tile(offset[:, None], (7, 1, 5)), elements, np.zeros(4, np.float32)]
+    command = [RUNNER, case.write(), f"--mpi={MPI}", *case.options]
+    for i, array in enumerate(arrays):
+        np.save(os.path.join(DIR, f"argument{i}.npy"), array)
+        command.append(f"--arg={DIR}/argument{i}.npy")
+    paths = [os.path.join(DIR, f"{name}0.npy") for name in FORWARD_NAMES[:3]]
+
+    def verify(status, out, err):
+        if status != 0 or out or err:
+            return "expected success"
+        for path, values in zip(paths, expected):
+            if not np.array_equal(np.load(path), values):
+                return f"{path}: expected {values}, got {np.load(path)}"
+
+    run("equal elements", 3, command + [f"--result={path}" for path in paths], verify)
+
+
 def check_emulator():
     case = Case("", "2", [Gradient(shape=(None, 4, 5, 8), data="bf16")], [(5, 4, 5, 8)], ["--target=cuda-emulator"])
     run("emulator", 2, case.command(case.write(), "--check"), passes(case))
@@ -275,7 +297,7 @@ def check_failures():
 
 
 GROUPS = {"cases": check_cases, "control": check_control, "counts": check_counts, "files": check_files,
-          "failures": check_failures, "emulator": check_emulator}
+          "equal": check_equal, "failures": check_failures, "emulator": check_emulator}
 for group in [option for option in OPTIONS if option != "--long"] or GROUPS:
     GROUPS[group]()
 print(f"{count} runs, {len(failures)} failed")
