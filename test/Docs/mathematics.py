@@ -272,6 +272,30 @@ def check_identities(f: SimpleNamespace, case: Case) -> Iterator[Check]:
         steps - case.moving, case.keep(change) + np.zeros(case.shape)))
 
 
+def check_parts(f: SimpleNamespace, case: Case) -> Iterator[Check]:
+    """The sums of uneven parts of a batch, one of them empty."""
+    axis = next((dim for dim in case.axes if case.shape[dim] > 1), None)
+    if axis is None:
+        return
+    parts = np.split(case.input, [1, 1], axis)
+    counts = [part.size // case.mean.size for part in parts]
+    means = [part.mean(case.axes) if part.size else np.zeros(case.params)
+             for part in parts]
+    yield Check("joined_center", "", difference(
+        f.joined_center(counts, means), case.mean))
+
+    def sums_about(part: np.ndarray, center: np.ndarray) -> np.ndarray:
+        centered = part - case.keep(center)
+        return np.array([centered.sum(case.axes), (centered**2).sum(case.axes)])
+
+    for part, count, mean in zip(parts, counts, means):
+        for own in (mean, mean + 0.25):
+            moved = f.moved_sums(count, own, sums_about(part, own),
+                                 case.given_mean)
+            yield Check("moved_sums", f"{count} elements", difference(
+                np.array(moved), sums_about(part, case.given_mean)))
+
+
 def check_halves(f: SimpleNamespace, case: Case) -> Iterator[Check]:
     """The halves on uneven shards, one of them empty."""
     dims, inv_std = case.feature_dims, f.inv_std_of(case.variance, EPSILON)
@@ -427,8 +451,8 @@ def check_heights(f: SimpleNamespace) -> Iterator[Check]:
 def all_checks(f: SimpleNamespace, cases: List[Case]) -> Iterator[Check]:
     """Every check, in an order that finds mistakes early."""
     groups = [(group, case) for case in cases for group in (
-        check_gradients, check_forward, check_identities, check_halves,
-        check_terms)]
+        check_gradients, check_forward, check_parts, check_identities,
+        check_halves, check_terms)]
     groups += [(check_degenerate, None), (check_rounding, None)]
     for group, case in groups:
         label = case.label if case else ""

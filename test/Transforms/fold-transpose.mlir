@@ -139,3 +139,19 @@ func.func @forward(%a: tensor<2x8x5x4xf32>) -> tensor<2x8x5x4xf32> {
   %r = linalg.transpose ins(%0#0 : tensor<2x4x8x5xf32>) outs(%empty2 : tensor<2x8x5x4xf32>) permutation = [0, 2, 3, 1]
   return %r : tensor<2x8x5x4xf32>
 }
+
+// -----
+
+// An element of the transpose is one of its source: the first one of each channel needs no transpose.
+
+// CHECK-LABEL: func.func @first_elements(
+// CHECK-SAME: %[[X:[^:]+]]: tensor<2x8x4xf32>, %[[I:[^:]+]]: index, %[[J:[^:]+]]: index, %[[K:[^:]+]]: index
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[E:.+]] = tensor.extract %[[X]][%[[J]], %[[K]], %[[I]]] : tensor<2x8x4xf32>
+// CHECK: return %[[E]]
+func.func @first_elements(%x: tensor<2x8x4xf32>, %i: index, %j: index, %k: index) -> f32 {
+  %empty = tensor.empty() : tensor<4x2x8xf32>
+  %t = linalg.transpose ins(%x : tensor<2x8x4xf32>) outs(%empty : tensor<4x2x8xf32>) permutation = [2, 0, 1]
+  %e = tensor.extract %t[%i, %j, %k] : tensor<4x2x8xf32>
+  return %e : f32
+}

@@ -126,3 +126,40 @@ func.func @partly_static(%x: tensor<?x?x?xf32>, %scale: tensor<64xf32>) -> tenso
       {feature_dims = array<i64: 2>, epsilon = 1.0e-5 : f64} : tensor<?x?x?xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
   return %0#0 : tensor<?x?x?xf32>
 }
+
+// Per-channel values that others read, too, such as the statistics of a sharded batch, are in the group of the element-wise loop.
+// CHECK-LABEL: func.func @read_elsewhere
+// CHECK:         %[[GROUP:.+]]:2 = scf.execute_region -> (tensor<64xf32>, tensor<32x64x56x56xf32>) no_inline {
+// CHECK:           linalg.generic {{.*}}["parallel"]{{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK:           linalg.generic {{.*}}["parallel", "parallel", "parallel", "parallel"]{{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         return %[[GROUP]]#1, %[[GROUP]]#0
+func.func @read_elsewhere(%x: tensor<32x64x56x56xf32>, %mean: tensor<64xf32>, %a: tensor<64xf32>, %b: tensor<64xf32>)
+    -> (tensor<32x64x56x56xf32>, tensor<64xf32>) {
+  %r = arith.addf %a, %b : tensor<64xf32>
+  %0 = bngrad.batch_norm_inference input(%x : tensor<32x64x56x56xf32>) mean(%mean : tensor<64xf32>) inv_std(%r : tensor<64xf32>)
+      : tensor<32x64x56x56xf32>
+  return %0, %r : tensor<32x64x56x56xf32>, tensor<64xf32>
+}
+
+// If the loop needs them once more, through an op that is no member, they stay outside.
+// CHECK-LABEL: func.func @needed_before
+// CHECK:         %[[R:.+]] = linalg.generic
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         tensor.pad
+// CHECK:         scf.execute_region -> tensor<32x64x56x56xf32> no_inline {
+// CHECK:           linalg.generic {{.*}}["parallel", "parallel", "parallel", "parallel"]{{.*}} {bngrad.schedule = #bngrad.schedule<channels
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         return
+func.func @needed_before(%x: tensor<32x64x56x56xf32>, %a: tensor<64xf32>) -> tensor<32x64x56x56xf32> {
+  %r = arith.addf %a, %a : tensor<64xf32>
+  %part = tensor.extract_slice %r[0] [63] [1] : tensor<64xf32> to tensor<63xf32>
+  %zero = arith.constant 0.0 : f32
+  %mean = tensor.pad %part low[0] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<63xf32> to tensor<64xf32>
+  %0 = bngrad.batch_norm_inference input(%x : tensor<32x64x56x56xf32>) mean(%mean : tensor<64xf32>) inv_std(%r : tensor<64xf32>)
+      : tensor<32x64x56x56xf32>
+  return %0 : tensor<32x64x56x56xf32>
+}

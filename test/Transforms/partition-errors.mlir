@@ -428,12 +428,13 @@ func.func @constant_resource(%x: !d, %mean: !c, %inv_std: !c) -> !d {
 
 // -----
 
-// Its statistics would be those of the shards.
+// The statistics are split as the channels of input.
 shard.grid @grid(shape = 2)
-func.func @training(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+func.func @training(%x: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
   %s = shard.sharding @grid split_axes = [[0]] : !shard.sharding
-  %xs = shard.shard %x to %s : tensor<4x3xf32>
-  // expected-error @below {{'bngrad.batch_norm_training' op expected shards along feature_dims only, as its statistics are those of whole channels}}
-  %0:4 = bngrad.batch_norm_training input(%xs : tensor<4x3xf32>) : tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
-  return %0#0 : tensor<4x3xf32>
+  %xs = shard.shard %x to %s : tensor<4x6xf32>
+  // expected-error @below {{'bngrad.batch_norm_training' op expected dim 0 of mean to be split along grid axes [], as dim 1 of input, got [0]}}
+  %0:4 = bngrad.batch_norm_training input(%xs : tensor<4x6xf32>) : tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+  %mean = shard.shard %0#1 to %s : tensor<6xf32>
+  return %0#0, %mean : tensor<4x6xf32>, tensor<6xf32>
 }

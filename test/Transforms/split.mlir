@@ -66,3 +66,35 @@ func.func @does_nothing(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %a, %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Training: the sums about the first element give the mean, those about the mean the rest.
+
+// CHECK-LABEL: func.func @training(
+// CHECK-SAME: %[[X:[^:]+]]: tensor<8x3xbf16>, %[[OFFSET:[^:]+]]: tensor<3xf32>
+// CHECK: tensor.extract %[[X]]
+// CHECK: %[[SUM:.+]], %{{.+}}, %{{.+}} = bngrad.batch_norm_training_reduce input(%[[X]] : tensor<8x3xbf16>) shift(%[[FIRST:.+]] : tensor<3xf32>)
+// CHECK: %[[CENTER:.+]] = linalg.generic {{.*}} ins(%[[SUM]], %[[FIRST]] :
+// CHECK: %[[ABOUT:.+]], %[[SQUARES:.+]], %{{.+}} = bngrad.batch_norm_training_reduce input(%[[X]] : tensor<8x3xbf16>) shift(%[[CENTER]] : tensor<3xf32>)
+// CHECK: %[[CHANNEL:.+]]:3 = linalg.generic {{.*}} ins(%[[CENTER]], %[[ABOUT]], %[[SQUARES]], %[[OFFSET]] :
+// CHECK: %[[Y:.+]] = bngrad.batch_norm_inference input(%[[X]] : tensor<8x3xbf16>) offset(%[[CHANNEL]]#1 : tensor<3xf32>) mean(%[[CENTER]] : tensor<3xf32>) inv_std(%[[CHANNEL]]#0 : tensor<3xf32>) : tensor<8x3xbf16>
+// CHECK: return %[[Y]], %[[CHANNEL]]#2
+func.func @training(%x: tensor<8x3xbf16>, %offset: tensor<3xf32>) -> (tensor<8x3xbf16>, tensor<3xf32>) {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<8x3xbf16>) offset(%offset : tensor<3xf32>) {epsilon = 1.0e-3 : f64}
+      : tensor<8x3xbf16>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return %0#0, %0#2 : tensor<8x3xbf16>, tensor<3xf32>
+}
+
+// -----
+
+// Without elements, nothing is split.
+
+// CHECK-LABEL: func.func @training_of_nothing(
+// CHECK: bngrad.batch_norm_training
+// CHECK-NOT: batch_norm_training_reduce
+// CHECK: return
+func.func @training_of_nothing(%x: tensor<0x3xf32>) -> tensor<3xf32> {
+  %0:4 = bngrad.batch_norm_training input(%x : tensor<0x3xf32>) : tensor<0x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+  return %0#1 : tensor<3xf32>
+}

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
@@ -121,11 +122,12 @@ public:
   LogicalResult partition(BatchNormOpInterface op);
 
 private:
+  bool hasWholeChannels();
   bool hasNoElements() { return llvm::is_contained(op.getDataShape(), 0); }
   Operation *cloneForShard();
   Value addUp(Value value, StringRef text);
   Value addUpCount(Value count);
-  void map(OpResult result, Value value, Type type);
+  void mapResults(ArrayRef<Value> values);
 
   BatchNormOpInterface op;
   ArrayRef<Sharding> resultShardings;
@@ -171,13 +173,22 @@ Operation *Partitioner::cloneForShard() {
   return clone;
 }
 
-void Partitioner::map(OpResult result, Value value, Type type) {
-  // A result without a value is unused.
-  if (!value)
-    value = ub::PoisonOp::create(b, op.getLoc(), type);
-  if (value.getType() != type)
-    value = tensor::CastOp::create(b, op.getLoc(), type, value);
-  mapping.map(result, value);
+void Partitioner::mapResults(ArrayRef<Value> values) {
+  for (auto [result, value, type] :
+       llvm::zip_equal(op->getResults(), values, shardTypes)) {
+    Value mapped = value;
+    // A result without a value is unused.
+    if (!mapped)
+      mapped = ub::PoisonOp::create(b, op.getLoc(), type);
+    if (mapped.getType() != type)
+      mapped = tensor::CastOp::create(b, op.getLoc(), type, mapped);
+    mapping.map(result, mapped);
+  }
+}
+
+/// True if each channel is that of one process.
+bool Partitioner::hasWholeChannels() {
+  return axes.empty() || shard::collectiveProcessGroupSize(axes, grid) == 1;
 }
 
 /// The sum of `value` over the processes that share a channel.
@@ -216,18 +227,23 @@ LogicalResult Partitioner::partition(BatchNormBackwardOp op) {
   WholeBatch whole{getSums, getCount, getGlobalCount(op), isChannelLocal};
   std::array<Value, 3> values = buildHalves(b, local, used, whole);
   local.erase();
-  for (auto [result, value, type] :
-       llvm::zip_equal(op->getResults(), values, shardTypes))
-    map(result, value, type);
+  mapResults(values);
   return success();
 }
 
 LogicalResult Partitioner::partition(BatchNormTrainingOp op) {
-  if (!axes.empty() && shard::collectiveProcessGroupSize(axes, grid) != 1)
-    return op.emitOpError()
-           << "expected shards along feature_dims only, as its statistics are "
-              "those of whole channels";
-  mapping.map(op->getResults(), cloneForShard()->getResults());
+  auto request = TrainingRequest::get(op, isUsed);
+  auto local = cast<BatchNormTrainingOp>(cloneForShard());
+  if (hasWholeChannels() || request.isEmpty() || hasNoElements()) {
+    mapping.map(op->getResults(), local->getResults());
+    return success();
+  }
+  auto getSums = [&](Value sums) { return addUp(sums, "sums of"); };
+  auto getCount = [&](Value count) { return addUpCount(count); };
+  WholeBatch whole{getSums, getCount, getGlobalCount(op)};
+  std::array<Value, 4> values = buildTrainingParts(b, local, request, &whole);
+  local.erase();
+  mapResults(values);
   return success();
 }
 
@@ -331,7 +347,7 @@ struct BatchNormSharding
 };
 } // namespace
 
-/// Attaches the model to `Op` if it is a gradient.
+/// Attaches the model to `Op` if it is a batch normalization or a part of one.
 template <typename Op> static void attachModel(MLIRContext *context) {
   if constexpr (Op::template hasTrait<BatchNormOpInterface::Trait>())
     Op::template attachInterface<BatchNormSharding<Op>>(*context);
@@ -349,8 +365,9 @@ void mlir::bngrad::registerShardingInterfaceExternalModels(
 #include "BNGrad/Dialect/BNGradOps.cpp.inc"
         >(context);
     // The dialects of ops that `partition` creates.
-    context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
-                         math::MathDialect, shard::ShardDialect,
-                         tensor::TensorDialect, ub::UBDialect>();
+    context
+        ->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
+                      math::MathDialect, scf::SCFDialect, shard::ShardDialect,
+                      tensor::TensorDialect, ub::UBDialect>();
   });
 }

@@ -236,10 +236,15 @@ static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
   return sorted;
 }
 
-/// The group of an element-wise generic that needs no sums, with the
-/// per-channel generics that nothing else reads.
+/// The group of an element-wise generic that needs no sums, but reads results
+/// of per-channel generics, with those of them that nothing else before it
+/// needs; else empty.
 static Group collectFor(linalg::GenericOp elementwise) {
   Group group;
+  SetVector<Operation *> needed;
+  BackwardSliceOptions options;
+  options.omitUsesFromAbove = false;
+  bool readsChannel = false;
   for (OpOperand *operand : elementwise.getDpsInputOperands()) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getBlock() != elementwise->getBlock() ||
@@ -252,11 +257,16 @@ static Group collectFor(linalg::GenericOp elementwise) {
     if (!map.isProjectedPermutation() ||
         map.getNumResults() != producer.getNumLoops())
       continue;
-    if (llvm::all_of(producer->getUsers(),
-                     [&](Operation *user) { return user == elementwise; }))
+    readsChannel = true;
+    if (needed.empty())
+      (void)getBackwardSlice(elementwise.getOperation(), &needed, options);
+    if (llvm::none_of(producer->getUsers(), [&](Operation *user) {
+          return needed.contains(
+              elementwise->getBlock()->findAncestorOpInBlock(*user));
+        }))
       group.insert(producer);
   }
-  if (!group.empty())
+  if (readsChannel)
     group.insert(elementwise);
   return group;
 }

@@ -80,6 +80,13 @@ Value Arithmetic::divisor(const ElementCount &count) const {
                      : count.divisor;
 }
 
+Value Arithmetic::number(const ElementCount &count) const {
+  if (count.known)
+    return constant(*count.known);
+  return arith::SelectOp::create(b, loc, count.isZero, constant(0.0),
+                                 count.divisor);
+}
+
 //===----------------------------------------------------------------------===//
 // Shapes and M
 //===----------------------------------------------------------------------===//
@@ -169,7 +176,8 @@ Value BatchNormBuilder::buildCountTensor() {
 }
 
 /// M as an i64.
-ElementCount BatchNormBuilder::countOfInteger(Value count) {
+ElementCount BatchNormBuilder::countOfInteger(Value count,
+                                              FloatType floatType) {
   if (std::optional<int64_t> known = getConstantIntValue(count))
     return {known, Value(), Value()};
   Value zero = arith::ConstantIntOp::create(b, loc, 0, 64);
@@ -177,16 +185,65 @@ ElementCount BatchNormBuilder::countOfInteger(Value count) {
   Value isZero =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count, zero);
   Value divisor = arith::MaxSIOp::create(b, loc, count, one);
-  return {std::nullopt, isZero, arith::SIToFPOp::create(b, loc, type, divisor)};
+  return {
+      std::nullopt, isZero,
+      arith::SIToFPOp::create(b, loc, floatType ? floatType : type, divisor)};
 }
 
-ElementCount BatchNormBuilder::countOfInput() {
-  return countOfInteger(buildCount());
+ElementCount BatchNormBuilder::countOfInput(FloatType floatType) {
+  return countOfInteger(buildCount(), floatType);
 }
 
-ElementCount BatchNormBuilder::countOf(Value count) {
+ElementCount BatchNormBuilder::countOf(Value count, FloatType floatType) {
   return countOfInteger(
-      b.createOrFold<tensor::ExtractOp>(loc, count, ValueRange()));
+      b.createOrFold<tensor::ExtractOp>(loc, count, ValueRange()), floatType);
+}
+
+//===----------------------------------------------------------------------===//
+// Stacked sums
+//===----------------------------------------------------------------------===//
+
+/// Row `row` of a tensor of stacked sums: offsets, sizes and strides.
+static std::array<SmallVector<OpFoldResult>, 3>
+rowOf(OpBuilder &b, int64_t row, ArrayRef<OpFoldResult> channelSizes) {
+  SmallVector<OpFoldResult> offsets(channelSizes.size() + 1, b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(channelSizes.size() + 1, b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1)};
+  llvm::append_range(sizes, channelSizes);
+  offsets[0] = b.getIndexAttr(row);
+  return {offsets, sizes, strides};
+}
+
+Value BatchNormBuilder::stack(ArrayRef<Value> sums) {
+  SmallVector<OpFoldResult> sizes = channelSizes();
+  SmallVector<OpFoldResult> stackedSizes = {b.getIndexAttr(2)};
+  llvm::append_range(stackedSizes, sizes);
+  Value stacked = tensor::EmptyOp::create(b, loc, stackedSizes, type);
+  if (hasNoChannels() || sums.empty()) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
+    return linalg::FillOp::create(b, loc, zero, stacked).getResult(0);
+  }
+  for (auto [row, sum] : llvm::enumerate(sums)) {
+    auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
+    stacked = tensor::InsertSliceOp::create(b, loc, sum, stacked, offsets,
+                                            rowSizes, strides);
+  }
+  return stacked;
+}
+
+std::array<Value, 2> BatchNormBuilder::unstack(Value stacked) {
+  auto elementType = getElementTypeOrSelf(stacked);
+  // An offset into an empty dim is an error, even for an empty slice.
+  if (hasNoChannels())
+    return {buildEmptyChannel(elementType), buildEmptyChannel(elementType)};
+  auto rowType = RankedTensorType::get(channelShape, elementType);
+  SmallVector<OpFoldResult> sizes = channelSizes();
+  auto extract = [&](int64_t row) -> Value {
+    auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
+    return tensor::ExtractSliceOp::create(b, loc, rowType, stacked, offsets,
+                                          rowSizes, strides);
+  };
+  return {extract(0), extract(1)};
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <array>
 #include <optional>
 
 namespace mlir::bngrad {
@@ -32,7 +33,7 @@ inline constexpr llvm::StringLiteral kEpsilonArgAttrName = "bngrad.epsilon";
 struct ElementCount {
   std::optional<int64_t> known;
   Value isZero;  // i1, null if known
-  Value divisor; // accumulator type, max(count, 1); null if known
+  Value divisor; // of a float type, max(count, 1); null if known
 };
 
 /// Float arithmetic on scalars. A product may be contracted with the sum that
@@ -60,6 +61,8 @@ struct Arithmetic {
   Value invStd(Value variance, Value epsilon) const;
   /// max(count, 1).
   Value divisor(const ElementCount &count) const;
+  /// The count itself.
+  Value number(const ElementCount &count) const;
 };
 
 /// Inputs of a generic, with their maps.
@@ -90,12 +93,17 @@ public:
 
   /// True if it is known that a channel has no elements.
   bool isCountZero();
-  /// M of input.
-  ElementCount countOfInput();
+  /// M of input, for arithmetic in `floatType`; null: the accumulator type.
+  ElementCount countOfInput(FloatType floatType = {});
   /// M given as a tensor<i64>.
-  ElementCount countOf(Value count);
+  ElementCount countOf(Value count, FloatType floatType = {});
   /// M of input as a tensor<i64>.
   Value buildCountTensor();
+
+  /// Two tensors of sums as one, row 0 and row 1 by channel, and back. Without
+  /// sums they are 0.
+  Value stack(ArrayRef<Value> sums);
+  std::array<Value, 2> unstack(Value stacked);
 
   /// An uninitialized data tensor, and a per-channel tensor of equal values.
   Value buildEmptyData(Type elementType);
@@ -148,7 +156,7 @@ protected:
 private:
   Value sizeOfInput(int64_t dim);
   Value buildCount();
-  ElementCount countOfInteger(Value count);
+  ElementCount countOfInteger(Value count, FloatType floatType);
 };
 
 } // namespace mlir::bngrad

@@ -144,11 +144,8 @@ struct DecomposeTraining : OpRewritePattern<BatchNormTrainingOp> {
   LogicalResult matchAndRewrite(BatchNormTrainingOp op,
                                 PatternRewriter &rewriter) const override {
     ForwardBuilder builder(rewriter, op);
-    TrainingRequest request;
-    request.output = !op.getOutput().use_empty();
-    request.mean = getTypeIfUsed(op.getMean());
-    request.variance = getTypeIfUsed(op.getVariance());
-    request.invStd = getTypeIfUsed(op.getInvStd());
+    auto request = TrainingRequest::get(
+        op, [](Value result) { return !result.use_empty(); });
 
     Value output;
     TrainingValues channel;

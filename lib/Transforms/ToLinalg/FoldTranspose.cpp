@@ -139,6 +139,24 @@ struct FoldTranspose : OpInterfaceRewritePattern<BatchNormOpInterface> {
   }
 };
 
+/// An element of a transpose, such as a channel's first one, is one of its
+/// source.
+struct FoldExtract : OpRewritePattern<tensor::ExtractOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExtractOp op,
+                                PatternRewriter &rewriter) const override {
+    auto transpose = op.getTensor().getDefiningOp<linalg::TransposeOp>();
+    if (!transpose || !transpose.hasPureTensorSemantics())
+      return rewriter.notifyMatchFailure(op, "no transpose of a tensor");
+    rewriter.replaceOpWithNewOp<tensor::ExtractOp>(
+        op, transpose.getInput(),
+        applyPermutation(llvm::to_vector(op.getIndices()),
+                         invertPermutationVector(transpose.getPermutation())));
+    return success();
+  }
+};
+
 struct BNGradFoldTransposePass
     : bngrad::impl::BNGradFoldTransposePassBase<BNGradFoldTransposePass> {
   void runOnOperation() override {
@@ -153,6 +171,6 @@ struct BNGradFoldTransposePass
 
 void mlir::bngrad::populateFoldTransposePatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<FoldTranspose>(context);
+  patterns.add<FoldExtract, FoldTranspose>(context);
   linalg::TransposeOp::getCanonicalizationPatterns(patterns, context);
 }

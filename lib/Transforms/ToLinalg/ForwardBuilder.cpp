@@ -22,6 +22,18 @@
 // is 0, and output is offset. Any finite number may replace `first`. If center
 // is infinite, mean_error is NaN, and the mean is center.
 //
+// Parts of a batch have a count, a center and sums each:
+//
+//   M           = sum of count
+//   center      = sum of part_center * count / M        in f64, rounded
+//   distance    = part_center - center
+//   sum         = sum of part_sum + count * distance
+//   square_sum  = sum of part_square_sum
+//                        + distance * (2 * part_sum + count * distance)
+//
+// A product of the center and the count of f32 data is exact in f64 if the
+// count is below 2^29, so that parts with equal elements have their center.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ForwardBuilder.h"
@@ -29,9 +41,20 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::bngrad;
+
+TrainingRequest TrainingRequest::get(BatchNormTrainingOp op,
+                                     function_ref<bool(Value)> isUsed) {
+  auto getType = [&](Value result) {
+    return isUsed(result) ? cast<FloatType>(getElementTypeOrSelf(result))
+                          : FloatType();
+  };
+  return {isUsed(op.getOutput()), getType(op.getMean()),
+          getType(op.getVariance()), getType(op.getInvStd())};
+}
 
 ChannelMoments ForwardBuilder::buildMoments(Value center, bool needsSum,
                                             bool needsSquareSum) {
@@ -62,8 +85,6 @@ ChannelMoments ForwardBuilder::buildMoments(Value center, bool needsSum,
   return moments;
 }
 
-/// The first element of each channel; 0 if there is none or if it is infinite
-/// or NaN.
 Value ForwardBuilder::buildFirst(const ElementCount &count) {
   Value input = getOperand(Role::Input);
   auto buildElement = [&](const Arithmetic &math, ValueRange) {
@@ -96,27 +117,84 @@ Value ForwardBuilder::buildFirst(const ElementCount &count) {
   return buildChannelwise({}, {type}, buildElement).front();
 }
 
-/// The mean, from the sum of the elements less the first one.
-Value ForwardBuilder::buildCenter(const ElementCount &count) {
-  Value first = buildFirst(count);
-  Value inputs[] = {buildMoments(first, true, false).sum, first};
+Value ForwardBuilder::buildCenter(Value first, Value sum,
+                                  const ElementCount &count) {
   auto buildValue = [&](const Arithmetic &math, ValueRange args) {
     Value mean = math.div(args[0], math.divisor(count));
     return SmallVector<Value>{math.add(args[1], mean)};
   };
-  return buildChannelwise(inputs, {type}, buildValue).front();
+  return buildChannelwise({sum, first}, {type}, buildValue).front();
+}
+
+/// The same arithmetic in f64.
+static Arithmetic inF64(const Arithmetic &math) {
+  return {math.b, math.loc, Float64Type::get(math.b.getContext())};
+}
+
+Value ForwardBuilder::buildWeightedCenter(Value partCenter) {
+  FloatType f64 = b.getF64Type();
+  ElementCount count = countOfInput(f64);
+  auto buildValue = [&](const Arithmetic &math, ValueRange args) {
+    Arithmetic wide = inF64(math);
+    return SmallVector<Value>{
+        wide.mul(wide.extend(args[0]), wide.number(count))};
+  };
+  return buildChannelwise(partCenter, {f64}, buildValue).front();
+}
+
+Value ForwardBuilder::buildWholeCenter(Value sum, const ElementCount &count) {
+  auto buildValue = [&](const Arithmetic &math, ValueRange args) {
+    Arithmetic wide = inF64(math);
+    return SmallVector<Value>{wide.div(args[0], wide.divisor(count))};
+  };
+  return buildChannelwise(sum, {type}, buildValue).front();
+}
+
+ChannelMoments
+ForwardBuilder::buildMovedMoments(Value center, Value partCenter,
+                                  const ChannelMoments &moments) {
+  ElementCount count = countOfInput();
+  SmallVector<Value> inputs = {center, partCenter, moments.sum};
+  ChannelMoments moved;
+  SmallVector<ChannelOutput> outputs = {{type, &moved.sum}};
+  if (moments.squareSum) {
+    inputs.push_back(moments.squareSum);
+    outputs.push_back({type, &moved.squareSum});
+  }
+  auto buildValues = [&](const Arithmetic &math, ValueRange args) {
+    Value distance = math.sub(args[1], args[0]);
+    Value shift = math.mul(math.number(count), distance);
+    SmallVector<Value> results = {math.add(args[2], shift)};
+    if (moments.squareSum) {
+      Value twice = math.add(args[2], results.front());
+      results.push_back(math.add(args[3], math.mul(distance, twice)));
+    }
+    return results;
+  };
+  buildChannelwise(inputs, outputs, buildValues);
+  return moved;
 }
 
 TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
-  TrainingValues values;
-  bool needsVariance = request.output || request.variance || request.invStd;
-  if (!request.mean && !needsVariance)
-    return values;
+  if (request.isEmpty())
+    return {};
   ElementCount count = countOfInput();
+  Value first = buildFirst(count);
+  Value center =
+      buildCenter(first, buildMoments(first, true, false).sum, count);
   // A mean that nothing else needs has two stages as well.
-  values.center = buildCenter(count);
-  ChannelMoments moments = buildMoments(values.center, true, needsVariance);
+  return buildChannel(request, center,
+                      buildMoments(center, true, request.needsVariance()),
+                      count);
+}
 
+TrainingValues ForwardBuilder::buildChannel(const TrainingRequest &request,
+                                            Value center,
+                                            const ChannelMoments &moments,
+                                            const ElementCount &count) {
+  TrainingValues values;
+  values.center = center;
+  bool needsVariance = request.needsVariance();
   SmallVector<Value> inputs = {values.center, moments.sum};
   if (needsVariance)
     inputs.push_back(moments.squareSum);

@@ -23,6 +23,12 @@ struct ChannelMoments {
 struct TrainingRequest {
   bool output = false;
   FloatType mean, variance, invStd;
+
+  static TrainingRequest get(BatchNormTrainingOp op,
+                             function_ref<bool(Value)> isUsed);
+
+  bool needsVariance() const { return output || variance || invStd; }
+  bool isEmpty() const { return !mean && !needsVariance(); }
 };
 
 /// Per-channel tensors; null where they were not requested. `offset` is null if
@@ -44,6 +50,25 @@ public:
   /// which is 0 if null.
   ChannelMoments buildMoments(Value center, bool needsSum, bool needsSquareSum);
 
+  /// The first element of each channel; 0 if there is none or if it is infinite
+  /// or NaN.
+  Value buildFirst(const ElementCount &count);
+  /// The mean, from the sum about `first`.
+  Value buildCenter(Value first, Value sum, const ElementCount &count);
+  /// What is requested, from the sums about `center`, a number near the mean.
+  TrainingValues buildChannel(const TrainingRequest &request, Value center,
+                              const ChannelMoments &moments,
+                              const ElementCount &count);
+
+  /// center * count of a part of a batch, in f64. Its sum over the parts gives
+  /// the center of the whole batch, from the count for f64.
+  Value buildWeightedCenter(Value partCenter);
+  Value buildWholeCenter(Value sum, const ElementCount &count);
+  /// The sums of a part about the center of the whole batch, from those about
+  /// its own.
+  ChannelMoments buildMovedMoments(Value center, Value partCenter,
+                                   const ChannelMoments &moments);
+
   /// The values of training, for an input that may have elements.
   TrainingValues buildTraining(const TrainingRequest &request);
   /// The values of training for an input that has no elements.
@@ -53,10 +78,6 @@ public:
 
   /// The element-wise generic of output.
   Value buildOutput(const TrainingValues &channel, FloatType elementType);
-
-private:
-  Value buildFirst(const ElementCount &count);
-  Value buildCenter(const ElementCount &count);
 };
 
 } // namespace mlir::bngrad

@@ -79,49 +79,16 @@ ChannelSums GradientBuilder::buildSums(bool needsSumDy, bool needsSumDyXmu) {
   return sums;
 }
 
-/// Row `row` of a tensor of stacked sums: offsets, sizes and strides.
-static std::array<SmallVector<OpFoldResult>, 3>
-rowOf(OpBuilder &b, int64_t row, ArrayRef<OpFoldResult> channelSizes) {
-  SmallVector<OpFoldResult> offsets(channelSizes.size() + 1, b.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(channelSizes.size() + 1, b.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1)};
-  llvm::append_range(sizes, channelSizes);
-  offsets[0] = b.getIndexAttr(row);
-  return {offsets, sizes, strides};
-}
-
 Value GradientBuilder::buildStackedSums() {
-  SmallVector<OpFoldResult> sizes = channelSizes();
-  SmallVector<OpFoldResult> stackedSizes = {b.getIndexAttr(2)};
-  llvm::append_range(stackedSizes, sizes);
-  Value stacked = tensor::EmptyOp::create(b, loc, stackedSizes, type);
-  if (isCountZero() || hasNoChannels()) {
-    Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
-    return linalg::FillOp::create(b, loc, zero, stacked).getResult(0);
-  }
+  if (isCountZero() || hasNoChannels())
+    return stack({});
   ChannelSums sums = buildSums(true, true);
-  for (auto [row, sum] :
-       llvm::enumerate(ArrayRef({sums.sumDy, sums.sumDyXmu}))) {
-    auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
-    stacked = tensor::InsertSliceOp::create(b, loc, sum, stacked, offsets,
-                                            rowSizes, strides);
-  }
-  return stacked;
+  return stack({sums.sumDy, sums.sumDyXmu});
 }
 
 ChannelSums GradientBuilder::unstackSums(Value sums) {
-  auto elementType = getElementTypeOrSelf(sums);
-  // An offset into an empty dim is an error, even for an empty slice.
-  if (hasNoChannels())
-    return {buildEmptyChannel(elementType), buildEmptyChannel(elementType)};
-  auto rowType = RankedTensorType::get(channelShape, elementType);
-  SmallVector<OpFoldResult> sizes = channelSizes();
-  auto extract = [&](int64_t row) -> Value {
-    auto [offsets, rowSizes, strides] = rowOf(b, row, sizes);
-    return tensor::ExtractSliceOp::create(b, loc, rowType, sums, offsets,
-                                          rowSizes, strides);
-  };
-  return {extract(0), extract(1)};
+  auto [sumDy, sumDyXmu] = unstack(sums);
+  return {sumDy, sumDyXmu};
 }
 
 static Value buildGradScale(const Arithmetic &math, Value sumDyXmu,

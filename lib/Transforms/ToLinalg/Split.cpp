@@ -1,4 +1,4 @@
-//===- Split.cpp - bngrad-split: a gradient as its two halves -------------===//
+//===- Split.cpp - bngrad-split: ops as their parts -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -130,6 +130,78 @@ std::array<Value, 3> mlir::bngrad::buildHalves(OpBuilder &b,
 }
 
 namespace {
+/// The sums of a batch about a number near its mean, and its M.
+struct BatchMoments {
+  Value center;
+  ChannelMoments moments;
+  ElementCount count;
+};
+} // namespace
+
+/// Those of the whole batch, from those of a part and its count as a tensor.
+static BatchMoments joinParts(ForwardBuilder &builder, FloatType f64,
+                              const BatchMoments &part, Value partCount,
+                              const WholeBatch &whole) {
+  BatchMoments joined;
+  Value sum = whole.getSums(builder.buildWeightedCenter(part.center));
+  ElementCount countForF64{whole.count, Value(), Value()};
+  joined.count = countForF64;
+  if (!whole.count) {
+    Value count = whole.getCount(partCount);
+    joined.count = builder.countOf(count);
+    countForF64 = builder.countOf(count, f64);
+  }
+  joined.center = builder.buildWholeCenter(sum, countForF64);
+  ChannelMoments moved =
+      builder.buildMovedMoments(joined.center, part.center, part.moments);
+  if (!moved.squareSum) {
+    joined.moments.sum = whole.getSums(moved.sum);
+    return joined;
+  }
+  auto [sums, squareSums] = builder.unstack(
+      whole.getSums(builder.stack({moved.sum, moved.squareSum})));
+  joined.moments = {sums, squareSums};
+  return joined;
+}
+
+std::array<Value, 4>
+mlir::bngrad::buildTrainingParts(OpBuilder &b, BatchNormTrainingOp op,
+                                 const TrainingRequest &request,
+                                 const WholeBatch *whole) {
+  if (request.isEmpty())
+    return {};
+  ForwardBuilder builder(b, op);
+  auto reduce = [&](Value shift) {
+    return BatchNormTrainingReduceOp::create(b, op.getLoc(), op.getInput(),
+                                             shift, op.getFeatureDimsAttr());
+  };
+  BatchMoments batch;
+  batch.count = builder.countOfInput();
+  Value first = builder.buildFirst(batch.count);
+  batch.center =
+      builder.buildCenter(first, reduce(first).getSum(), batch.count);
+  auto sums = reduce(batch.center);
+  batch.moments.sum = sums.getSum();
+  if (request.needsVariance())
+    batch.moments.squareSum = sums.getSquareSum();
+  if (whole)
+    batch = joinParts(builder, b.getF64Type(), batch, sums.getCount(), *whole);
+
+  TrainingValues channel =
+      builder.buildChannel(request, batch.center, batch.moments, batch.count);
+  Value output;
+  if (request.output)
+    output = BatchNormInferenceOp::create(
+        b, op.getLoc(),
+        RankedTensorType::get(BatchNormOpInterface(op).getDataShape(),
+                              getFloatType(op.getOutput())),
+        op.getInput(), /*scale=*/Value(), channel.offset, channel.center,
+        /*variance=*/Value(), channel.factor, op.getFeatureDimsAttr(),
+        b.getF64FloatAttr(0.0));
+  return {output, channel.mean, channel.variance, channel.invStd};
+}
+
+namespace {
 struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -145,6 +217,22 @@ struct SplitBatchNormBackward : OpRewritePattern<BatchNormBackwardOp> {
   }
 };
 
+struct SplitBatchNormTraining : OpRewritePattern<BatchNormTrainingOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(BatchNormTrainingOp op,
+                                PatternRewriter &rewriter) const override {
+    if (BatchNormBuilder(rewriter, op).isCountZero())
+      return rewriter.notifyMatchFailure(op, "no elements per channel");
+    auto request = TrainingRequest::get(
+        op, [](Value result) { return !result.use_empty(); });
+    replaceResults(
+        rewriter, op,
+        buildTrainingParts(rewriter, op, request, /*whole=*/nullptr));
+    return success();
+  }
+};
+
 struct BNGradSplitPass : bngrad::impl::BNGradSplitPassBase<BNGradSplitPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -155,5 +243,6 @@ struct BNGradSplitPass : bngrad::impl::BNGradSplitPassBase<BNGradSplitPass> {
 } // namespace
 
 void mlir::bngrad::populateSplitPatterns(RewritePatternSet &patterns) {
-  patterns.add<SplitBatchNormBackward>(patterns.getContext());
+  patterns.add<SplitBatchNormBackward, SplitBatchNormTraining>(
+      patterns.getContext());
 }

@@ -1,4 +1,4 @@
-//===- Split.h - a gradient as its two halves ----------------- -*- C++ -*-===//
+//===- Split.h - ops as their parts --------------------------- -*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_TOLINALG_SPLIT_H
 #define BNGRAD_LIB_TRANSFORMS_TOLINALG_SPLIT_H
 
+#include "ForwardBuilder.h"
 #include "GradientBuilder.h"
 
 #include "BNGrad/Dialect/BNGrad.h"
@@ -30,11 +31,13 @@ struct UsedResults {
 };
 
 /// Turns the sums and the count of a part of a batch, the operands of an op,
-/// into those of the whole batch. Each function is called at most once.
+/// into those of the whole batch.
 struct WholeBatch {
-  /// The sums of the whole batch, from the sums of the part.
+  /// Sums over the whole batch, from those over the part. Called once for a
+  /// gradient, and twice for training.
   function_ref<Value(Value)> getSums;
-  /// M of the whole batch as a tensor<i64>, from M of the part.
+  /// M of the whole batch as a tensor<i64>, from M of the part. Called at most
+  /// once.
   function_ref<Value(Value)> getCount;
   /// M of the whole batch if it is known not to be 0.
   std::optional<int64_t> count;
@@ -49,6 +52,15 @@ struct WholeBatch {
 std::array<Value, 3> buildHalves(OpBuilder &b, BatchNormBackwardOp op,
                                  const UsedResults &used,
                                  const WholeBatch &whole);
+
+/// Builds `op` from the sums of `batch_norm_training_reduce`, per-channel
+/// linalg and `batch_norm_inference`. Returns the value of each result, null if
+/// it is not requested. If `whole` is null, the batch is that of `op`.
+///
+/// Source: docs/mathematics.md, section 10.
+std::array<Value, 4> buildTrainingParts(OpBuilder &b, BatchNormTrainingOp op,
+                                        const TrainingRequest &request,
+                                        const WholeBatch *whole);
 
 } // namespace mlir::bngrad
 

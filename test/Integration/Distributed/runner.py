@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 from launch import launch
-from programs import NAMES, Gradient, random_arguments, write_program
+from programs import FORWARD_NAMES, NAMES, Gradient, Training, random_arguments, write_program
 
 MPI, RUNNER, BACKEND, BACKEND_OF_MPI, DIR, *OPTIONS = sys.argv[1:]
 IS_LONG = "--long" in OPTIONS
@@ -29,7 +29,7 @@ failures = []
 class Case:
     name: str
     grid: str
-    gradients: list
+    ops: list
     # Of the whole arrays, where types have dynamic sizes.
     shapes: list = None
     options: list = dataclasses.field(default_factory=list)
@@ -40,15 +40,15 @@ class Case:
     def write(self):
         path = os.path.join(DIR, f"{next(numbers)}.mlir")
         with open(path, "w") as file:
-            file.write(write_program(self.grid, self.gradients))
+            file.write(write_program(self.grid, self.ops))
         return path
 
     def command(self, path, *options, mpi=MPI):
-        arguments = random_arguments(self.gradients, self.shapes or [gradient.shape for gradient in self.gradients])
+        arguments = random_arguments(self.ops, self.shapes or [op.shape for op in self.ops])
         return [RUNNER, path, f"--mpi={mpi}", *arguments, *self.options, *options]
 
     def num_results(self):
-        return sum(len(gradient.results) for gradient in self.gradients)
+        return sum(len(op.results) for op in self.ops)
 
 
 def run(name, size, command, verify, options=(), **environment):
@@ -90,8 +90,20 @@ def checked_cases():
                 Gradient(shape=(0, 4, 3)), Gradient(shape=(4, 2), parameter="f64")])
     yield Case("uneven shards", "3", [Gradient(shape=dynamic, mask=True)], [(6, 4, 5, 3)], ["--shards=0:3+1+2"])
     yield Case("batch and channels", "2x2", [Gradient(split="[[0], [1]]"), Gradient(split="[[1], [], [], [0]]", shape=(6, 3, 5, 4), features=(3,))])
+    # A mean of about 17,000 standard deviations.
+    yield Case("training", "3", [Training(shape=dynamic, values=":9999:10001")], [(6, 4, 5, 3)], ["--shards=0:3+0+3"])
+    yield Case("training and gradient", "2", [Training(results=FORWARD_NAMES + NAMES), Training(data="bf16", values=":99:101"),
+                                              Training(data="f64", parameter="f64", values=":9999:10001")])
+    yield Case("training of batch and channels", "2x2", [Training(split="[[0], [1]]"), Training(split="[[1], [], [], [0]]", shape=(6, 3, 5, 4), features=(3,))])
     if not IS_LONG:
         return
+    yield Case("training of channels, nothing, parts of results", "2", [
+        Training(split="[[], [0]]"), Training(shape=(0, 4, 3)), Training(results=FORWARD_NAMES[1:2]), Training(results=FORWARD_NAMES[2:3]),
+        Training(results=FORWARD_NAMES[:1], data="f16"), Training(results=FORWARD_NAMES[3:])])
+    yield Case("training of long rows and many channels", "3", [Training(shape=(None, 3, 7000), values=":9999:10001"), Training(shape=(None, 130), results=FORWARD_NAMES + NAMES)],
+               [(6, 3, 7000), (6, 130)], ["--shards=0:3+1+2"])
+    yield Case("training of uneven batch and height", "2x2", [Training(shape=(None, 4, None, 3), split="[[1], [], [0]]", data="bf16", values=":99:101")],
+               [(5, 4, 7, 3)], ["--shards=1:4+1", "--shards=0:7+0"])
     yield Case("empty shards", "3", [Gradient(shape=dynamic, data="bf16")], [(7, 4, 5, 3)], ["--shards=0:0+7+0"])
     yield Case("sizes by default", "3", [Gradient(shape=dynamic)], [(5, 4, 5, 3)])
     yield Case("batch and height", "2x2", [Gradient(shape=(6, 4, 4, 3), split="[[0], [], [1]]"), Gradient(shape=(8, 4, 3, 3), split="[[0, 1]]")])
@@ -107,7 +119,7 @@ def check_cases():
 
 def without_sums(case):
     """A program whose sums stay those of each process."""
-    wrong = sum(len(set(gradient.results)) for gradient in case.gradients) * case.size()
+    wrong = sum(len(set(op.results)) for op in case.ops) * case.size()
 
     def verify(status, out, err):
         if status in (0, "no end") or count_lines(out, "FAILED") != wrong or "--check: expected all results" not in err:
@@ -117,14 +129,17 @@ def without_sums(case):
 
 
 def check_control():
-    cases = [Case("", "2x2", [Gradient(split="[[0], [1]]", data="f64", parameter="f64")]), Case("", "2", [Gradient()])]
-    for case in cases if IS_LONG else cases[:1]:
+    cases = [Case("", "2x2", [Gradient(split="[[0], [1]]", data="f64", parameter="f64")]), Case("", "2", [Training(data="f64", parameter="f64")]), Case("", "2", [Gradient()])]
+    for case in cases if IS_LONG else cases[:2]:
         run(f"without sums on {case.grid}", case.size(), case.command(case.write(), "--check", mpi=BACKEND),
             without_sums(case), BNGRAD_TEST_BACKEND=BACKEND_OF_MPI, BNGRAD_TEST_SKIP="1")
 
 
-def counts(case, expected):
-    """`expected` (bytes, type) of the program reach MPI in each process; runs of the tool itself add pairs of i64."""
+def counts(case, steps):
+    """All-reduces (bytes, type) of the program reach MPI in each process; runs of the tool itself add pairs of i64. Those of a
+    step are started together."""
+    expected = [reduction for step in steps for reduction in step]
+
     def verify(status, out, err):
         if status != 0:
             return "expected success"
@@ -134,10 +149,9 @@ def counts(case, expected):
                 got[int(rank)].append((int(size), int(kind)))
         if got != {rank: expected for rank in range(case.size() if expected else 0)}:
             return f"expected all-reduces {expected} in each process, got {dict(got)}"
-        # They are started together.
         events = re.findall(r"^bngrad: rank 0: (starts|ends) all-reduce \d+, \d+ bytes: all-reduce of \w+ of bngrad\.batch", err, re.M)
-        if events != ["starts"] * len(expected) + ["ends"] * len(expected):
-            return f"expected {len(expected)} starts before the ends, got {events}"
+        if events != [event for step in steps for event in ["starts"] * len(step) + ["ends"] * len(step)]:
+            return f"expected the starts of each step of {steps} before its ends, got {events}"
 
     return verify
 
@@ -146,16 +160,20 @@ def check_counts():
     dynamic = Gradient(shape=(None, 4, 5, 3))
     sums = (2 * 4 * 4, F32)
     cases = [
-        ("dynamic sizes", Case("", "2", [dynamic], [(6, 4, 5, 3)]), [sums, (8, I64)]),
-        ("double", Case("", "2", [Gradient(data="f64", parameter="f64")]), [(2 * 4 * 8, F64)]),
+        ("dynamic sizes", Case("", "2", [dynamic], [(6, 4, 5, 3)]), [[sums, (8, I64)]]),
+        ("double", Case("", "2", [Gradient(data="f64", parameter="f64")]), [[(2 * 4 * 8, F64)]]),
         ("channels", Case("", "2", [Gradient(split="[[], [0]]")]), []),
-        ("two ops", Case("", "2", [Gradient(), Gradient(shape=(2, 8, 3))]), [(2 * 4 * 4 + 2 * 8 * 4, F32)]),
-        ("static sizes", Case("", "2", [Gradient(data="bf16")]), [sums]),
-        ("half of the channels", Case("", "2x2", [Gradient(split="[[0], [1]]")]), [(2 * 2 * 4, F32)]),
+        ("two ops", Case("", "2", [Gradient(), Gradient(shape=(2, 8, 3))]), [[(2 * 4 * 4 + 2 * 8 * 4, F32)]]),
+        ("training", Case("", "2", [Training(), Training(shape=(2, 8, 3))]), [[((4 + 8) * 8, F64)], [(2 * (4 + 8) * 4, F32)]]),
+        ("training and gradient", Case("", "2", [Training(shape=(None, 4, 5, 3), results=FORWARD_NAMES + NAMES)], [(6, 4, 5, 3)]),
+         [[(8, I64), (4 * 8, F64), (8, I64)], [sums], [sums]]),
+        ("mean", Case("", "2", [Training(results=FORWARD_NAMES[1:2])]), [[(4 * 8, F64)], [(4 * 4, F32)]]),
+        ("static sizes", Case("", "2", [Gradient(data="bf16")]), [[sums]]),
+        ("half of the channels", Case("", "2x2", [Gradient(split="[[0], [1]]")]), [[(2 * 2 * 4, F32)]]),
         ("global statistics", Case("", "2", [Gradient(attributes="statistics = #bngrad.statistics<global>", results=NAMES[:1])]), []),
         ("local gradients", Case("", "2", [Gradient(attributes="local_parameter_gradients", results=NAMES[1:])]), []),
     ]
-    for name, case, expected in cases if IS_LONG else cases[:4]:
+    for name, case, expected in cases if IS_LONG else cases[:5]:
         run(f"counts, {name}", case.size(), case.command(case.write(), mpi=BACKEND), counts(case, expected),
             BNGRAD_TEST_BACKEND=BACKEND_OF_MPI, BNGRAD_LOG_COLLECTIVES="1")
 
@@ -203,9 +221,33 @@ def check_files():
         print(f"FAILED: expected no other files, got {left}")
 
 
+def check_equal():
+    """Channels of equal elements: in any number of uneven parts, the mean is the element, the variance 0 and the output the offset."""
+    case = Case("", "3", [Training(shape=(None, 4, 5), results=FORWARD_NAMES[:3])], [(7, 4, 5)], ["--shards=0:2+4+1"])
+    elements, offset = np.array([0.1, 3e38, -7.3, 1e-3], np.float32), np.array([0.3, -2, 0.7, 0], np.float32)
+    arrays = [np.tile(elements[:, None], (7, 1, 5)), np.full(4, 1.5, np.float32), offset]
+    expected = [np.tile(offset[:, None], (7, 1, 5)), elements, np.zeros(4, np.float32)]
+    command = [RUNNER, case.write(), f"--mpi={MPI}", *case.options]
+    for i, array in enumerate(arrays):
+        np.save(os.path.join(DIR, f"argument{i}.npy"), array)
+        command.append(f"--arg={DIR}/argument{i}.npy")
+    paths = [os.path.join(DIR, f"{name}0.npy") for name in FORWARD_NAMES[:3]]
+
+    def verify(status, out, err):
+        if status != 0 or out or err:
+            return "expected success"
+        for path, values in zip(paths, expected):
+            if not np.array_equal(np.load(path), values):
+                return f"{path}: expected {values}, got {np.load(path)}"
+
+    run("equal elements", 3, command + [f"--result={path}" for path in paths], verify)
+
+
 def check_emulator():
     case = Case("", "2", [Gradient(shape=(None, 4, 5, 8), data="bf16")], [(5, 4, 5, 8)], ["--target=cuda-emulator"])
     run("emulator", 2, case.command(case.write(), "--check"), passes(case))
+    case = Case("", "2", [Training(shape=(None, 4, 5, 8), results=FORWARD_NAMES + NAMES)], [(5, 4, 5, 8)], ["--target=cuda-emulator"])
+    run("emulator, training", 2, case.command(case.write(), "--check"), passes(case))
 
 
 def check_failures():
@@ -255,7 +297,7 @@ def check_failures():
 
 
 GROUPS = {"cases": check_cases, "control": check_control, "counts": check_counts, "files": check_files,
-          "failures": check_failures, "emulator": check_emulator}
+          "equal": check_equal, "failures": check_failures, "emulator": check_emulator}
 for group in [option for option in OPTIONS if option != "--long"] or GROUPS:
     GROUPS[group]()
 print(f"{count} runs, {len(failures)} failed")

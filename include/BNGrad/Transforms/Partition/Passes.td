@@ -1,4 +1,4 @@
-//===- Passes.td - gradients over several processes ------ -*- tablegen -*-===//
+//===- Passes.td - batches over several processes -------- -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,10 +19,12 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
            function with annotations into the program of one process, on shards.
            A gradient whose sums run over a sharded dim becomes its two halves
            and one `shard.all_reduce` of both sums, whose `bngrad.collective`
-           describes the gradient in errors of the runtime. An unknown count is
-           added up as well. The function has the attribute `bngrad.grid_shape`,
-           and its sharded arguments and results have `bngrad.split_axes`.
-           Functions without annotations are unchanged.
+           describes the gradient in errors of the runtime. Training becomes the
+           sums of the shard, an all-reduce from which the mean of the batch
+           follows, one of the sums about this mean, and
+           `bngrad.batch_norm_inference`. An unknown count is added up as well.
+           The function has the attribute `bngrad.grid_shape`, and its sharded
+           arguments and results have `bngrad.split_axes`. Functions without annotations are unchanged.
     Fails: if upstream's passes cannot partition a function, or would do so
            incorrectly: an op that does not implement ShardingInterface, several
            blocks, nested annotations, a use of the function, a tensor argument

@@ -213,7 +213,8 @@ def BNGradFoldTransposePass
     Gives: if the same `linalg.transpose` is applied to grad_output, input and
            mask, the op takes their sources, with permuted `feature_dims`. Its
            grad_input is transposed instead, which cancels with a reader that
-           transposes it back.
+           transposes it back. A `tensor.extract` takes the element of the
+           source.
     Fails: if the indices of a reshape are not consecutive (error at the
            reshape). Transposes that differ, or that change the order of several
            feature dims, stay.
@@ -254,14 +255,19 @@ def BNGradFoldTransposePass
 }
 
 def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
-  let summary = "Split the gradient into its two halves";
+  let summary = "Split ops into their sums and the rest";
   let description = [{
     Needs: tensors.
-    Gives: `bngrad.batch_norm_backward_reduce` with the sums of each channel,
-           `bngrad.batch_norm_backward_elemt` with grad_input from them, and
-           per-channel linalg for grad_scale and grad_offset, each only if a
-           result needs it. Sums and count may be reduced over devices before
-           they are used.
+    Gives: the gradient becomes `bngrad.batch_norm_backward_reduce` with the
+           sums of each channel, `bngrad.batch_norm_backward_elemt` with
+           grad_input from them, and per-channel linalg for grad_scale and
+           grad_offset. Training becomes `bngrad.batch_norm_training_reduce`
+           about the first element of each channel, another one about the mean
+           that follows, `bngrad.batch_norm_inference` with output, and
+           per-channel linalg for the statistics. Each part is built only if a
+           result needs it. Sums and counts may be reduced over devices before
+           they are used; `--bngrad-partition` does so. Training without
+           elements per channel is unchanged.
     Fails: never.
 
     Before:
@@ -297,7 +303,7 @@ def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bngrad::BNGradDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 

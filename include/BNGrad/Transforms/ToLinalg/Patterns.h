@@ -38,12 +38,13 @@ void registerDecomposeDependentDialects(DialectRegistry &registry);
 /// Errors: none; an op that does not match is unchanged.
 void populateFoldTransposePatterns(RewritePatternSet &patterns);
 
-/// Adds the patterns of `--bngrad-split`: `bngrad.batch_norm_backward`
-/// becomes its two halves, and per-channel linalg for grad_scale and
-/// grad_offset.
+/// Adds the patterns of `--bngrad-split`: `bngrad.batch_norm_backward` becomes
+/// its two halves, and per-channel linalg for grad_scale and grad_offset;
+/// `bngrad.batch_norm_training` becomes sums, `bngrad.batch_norm_inference`,
+/// and per-channel linalg for the statistics.
 ///
 /// Errors: none; an op that does not match is unchanged.
-/// Source: docs/mathematics.md, section 7.
+/// Source: docs/mathematics.md, sections 7 and 10.
 void populateSplitPatterns(RewritePatternSet &patterns);
 
 /// Adds the patterns of `--bngrad-fuse`: element-wise generics are fused into

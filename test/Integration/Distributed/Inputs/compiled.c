@@ -15,6 +15,7 @@ enum { N = 6, C = 4, L = 5, PROCESSES = 3, PART = N / PROCESSES * C * L };
 
 static float dy[N][C][L], x[N][C][L], scale[C], mean[C], variance[C];
 static float dx[N / PROCESSES][C][L], dscale[C], doffset[C];
+static float y[N / PROCESSES][C][L], batchMean[C], batchVariance[C];
 static int rank, size;
 
 static int fail(const char *text) {
@@ -89,6 +90,33 @@ static int runStep(int isLocal) {
                  : check(0, N);
 }
 
+/* The forward pass, with `mean` as offset. */
+static int runTraining(void) {
+  int status = training(&x[0][0][0] + rank * PART, scale, mean, &y[0][0][0],
+                        batchMean, batchVariance);
+  if (status)
+    return status;
+  for (int c = 0; c < C; ++c) {
+    double average = 0, square = 0;
+    for (int n = 0; n < N; ++n)
+      for (int l = 0; l < L; ++l)
+        average += x[n][c][l] / (double)(N * L);
+    for (int n = 0; n < N; ++n)
+      for (int l = 0; l < L; ++l)
+        square += (x[n][c][l] - average) * (x[n][c][l] - average) / (N * L);
+    if (!isClose(batchMean[c], average) || !isClose(batchVariance[c], square))
+      return fail("wrong statistics");
+    for (int n = 0; n < N / PROCESSES; ++n)
+      for (int l = 0; l < L; ++l) {
+        double centered = x[rank * (N / PROCESSES) + n][c][l] - average;
+        if (!isClose(y[n][c][l],
+                     scale[c] * centered / sqrt(square + 1e-3) + mean[c]))
+          return fail("wrong output");
+      }
+  }
+  return 0;
+}
+
 /* The last process does not call again. */
 static int runLost(void) {
   if (runStep(0))
@@ -123,7 +151,7 @@ int main(int argc, char **argv) {
     status = runLost();
   else
     for (int i = 0; i < 40 && !status; ++i) {
-      status = runStep(i % 2);
+      status = i % 3 == 2 ? runTraining() : runStep(i % 2);
       /* Messages of the program meet none of the functions'. */
       MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, own);
       if (sum != 3)
