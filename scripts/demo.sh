@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up a fresh machine, builds, and demonstrates BNGrad: the gradient of a
-# batch norm over real images, then the time of a ResNet-50 layer.
+# batch norm over real images, a training step, and the time of a ResNet-50 layer.
 
 . "$(dirname "$0")/common.sh"
 
@@ -41,7 +41,11 @@ title "Compared with gradients from automatic differentiation"
   "$results/grad_scale.npy" "$digits/expected_grad_scale.npy" \
   "$results/grad_offset.npy" "$digits/expected_grad_offset.npy"
 
-title "A layer of ResNet-50: 32x64x112x112, f32, NCHW, 2 threads"
+title "A training step in StableHLO: forward, gradient and new parameters (examples/aot/step.mlir)"
+"$bin/bngrad-runner" "$root/examples/aot/step.mlir" \
+  --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --check
+
+title "The gradient of a layer of ResNet-50: 32x64x112x112, f32, NCHW, 2 threads"
 "$bin/bngrad-runner" "$root/examples/resnet50/layer.mlir" \
   --arg=random:1 --arg=random:2 --arg=random:3 --arg=random:4 --arg=random:5 \
   --check --benchmark=20 --threads=2

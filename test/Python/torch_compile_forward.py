@@ -14,6 +14,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.utils import run_and_get_code
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
+import torch_calls
 import torch_reference as reference
 
 import bngrad.torch
@@ -201,6 +202,42 @@ def test_one_graph_for_all_steps():
             check_gradients(module, input, *step(compiled, module, input))
     assert counters["stats"]["unique_graphs"] == 1
     assert module.norm.num_batches_tracked == 4
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("options", [{"momentum": None}, {"track_running_stats": False},
+                                     {"momentum": None, "track_running_stats": False}], ids=str)
+def test_statistics_of_modules(options, compile, monkeypatch):
+    """Those of PyTorch's own kernels, also the cumulative average, the number of batches, and what evaluation makes of
+    them. For the average, PyTorch reads the number from a tensor, so that the batch norm is in no graph."""
+    calls = torch_calls.record(monkeypatch, "native_batch_norm")
+    is_tracked = options.get("track_running_stats", True)
+    is_in_graph = not is_tracked or "momentum" not in options
+    ours, theirs = Block(torch.relu, **options), Block(torch.relu, **options)
+    for i in range(3):
+        results = []
+        for module, forward in ((ours, True), (theirs, False)):
+            input = make_input((3 + i, 6, 5, 7), offset=float(i))
+            module.train(i < 2).zero_grad()
+            if forward:
+                with bngrad.torch.enabled(compile=compile):
+                    call = torch.compile(module, dynamic=False) if compile else module
+                    output, codes = run_and_get_code(call, input)
+                    output.square().sum().backward()
+                uses_batch = i < 2 or not is_tracked
+                assert (FORWARD in "\n".join(codes)) == (compile and is_in_graph and uses_batch)
+            else:
+                output = module(input)
+                output.square().sum().backward()
+            results.append([output, input.grad, *(each.grad for each in module.parameters()), *module.buffers()])
+        for one, other in zip(*results, strict=True):
+            assert one.dtype == other.dtype
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5 * (1 + float(other.detach().abs().max())))
+    assert ours.norm.num_batches_tracked == (2 if is_tracked else None) and not calls
+    if options == {"momentum": None}:
+        # Each batch has the same weight.
+        mean = sum(make_input((3 + i, 6, 5, 7), offset=float(i)).mean((0, 2, 3)) for i in range(2)) / 2
+        torch.testing.assert_close(ours.norm.running_mean, mean.detach(), rtol=1e-5, atol=1e-5)
 
 
 def test_one_graph_for_all_batch_sizes():

@@ -163,3 +163,14 @@ func.func @needed_before(%x: tensor<32x64x56x56xf32>, %a: tensor<64xf32>) -> ten
       : tensor<32x64x56x56xf32>
   return %0 : tensor<32x64x56x56xf32>
 }
+
+// Without per-channel ops, the loops over the data are a group, unlike those of other ops.
+// CHECK-LABEL: func.func @inference_of_inv_std
+// CHECK-COUNT-1: #bngrad.schedule
+// CHECK-NOT:     #bngrad.schedule
+// CHECK:         return
+func.func @inference_of_inv_std(%x: tensor<32x64x56x56xf32>, %mean: tensor<64xf32>, %inv_std: tensor<64xf32>) -> tensor<32x64x56x56xf32> {
+  %0 = bngrad.batch_norm_inference input(%x : tensor<32x64x56x56xf32>) mean(%mean : tensor<64xf32>) inv_std(%inv_std : tensor<64xf32>)
+      : tensor<32x64x56x56xf32>
+  return %0 : tensor<32x64x56x56xf32>
+}

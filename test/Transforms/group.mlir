@@ -473,7 +473,8 @@ func.func private @all_reduce(tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NOT:       linalg.generic
 // CHECK:         }
 // CHECK:         %[[TOTAL:.+]] = {{.*}}call @all_reduce(%[[GROUP]]#0)
-// CHECK:         %[[DX:.+]] = linalg.generic {{.+}} ["parallel", "parallel"]} ins(%{{.+}}, %[[GROUP]]#0, %[[TOTAL]] :
+// CHECK:         %[[DX:.+]] = scf.execute_region
+// CHECK-NEXT:      linalg.generic {{.+}} ["parallel", "parallel"]} ins(%{{.+}}, %[[GROUP]]#0, %[[TOTAL]] :
 // CHECK:         return %[[DX]], %[[GROUP]]#1
 func.func @call_on_one_of_two_paths(%x: tensor<8x4xf32>, %init: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
   %sum = linalg.generic {indexing_maps = [#data, #feature], iterator_types = ["reduction", "parallel"]}

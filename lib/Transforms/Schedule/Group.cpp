@@ -29,6 +29,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -269,6 +270,21 @@ static Group collectFor(linalg::GenericOp elementwise) {
   if (readsChannel)
     group.insert(elementwise);
   return group;
+}
+
+/// True if `generic` looks like all that is left of a batch norm: it reads a
+/// mean and a factor, or a constant of each channel. Others are foreign ops.
+static bool isLeftOfBatchNorm(linalg::GenericOp generic) {
+  int64_t count = 0;
+  bool hasConstant = false;
+  for (OpOperand *operand : generic.getDpsInputOperands()) {
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (isDataMap(map) || map.isConstant())
+      continue;
+    ++count;
+    hasConstant |= matchPattern(operand->get(), m_Constant());
+  }
+  return count > 1 || hasConstant;
 }
 
 /// True if `a` and `b` are one value, or the same slice of one.
@@ -527,10 +543,10 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       Group group = collectFor(generic);
       if (commonChip)
         addSiblings(group);
-      // A single generic may be all that is left of a gradient. On a GPU,
-      // upstream's loops cannot run it.
+      // On a GPU, upstream's loops cannot run a single generic.
       std::string reason;
-      if (group.empty() && commonChip && ScheduledGroup::get({generic}, reason))
+      if (group.empty() && (commonChip || isLeftOfBatchNorm(generic)) &&
+          ScheduledGroup::get({generic}, reason))
         group.insert(generic);
       if (!group.empty())
         close(group);

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FoldConstants.h"
 #include "FoldReshape.h"
 #include "Utils/Utils.h"
 
@@ -457,6 +458,7 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
 void mlir::bngrad::populateFusePatterns(RewritePatternSet &patterns) {
   patterns.add<FoldExtractOfElementwise, FoldUniformInputs, FuseIntoReaders,
                GeneralizeElementwise, UseEmptyInits>(patterns.getContext());
+  populateFoldConstantsPatterns(patterns);
   populateFoldReshapePatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
   linalg::GenericOp::getCanonicalizationPatterns(patterns,

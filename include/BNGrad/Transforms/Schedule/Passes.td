@@ -22,7 +22,8 @@ def BNGradGroupPass : Pass<"bngrad-group", "::mlir::func::FuncOp"> {
            have one are not grouped. Inits of values that only the region uses
            are inside it. The addition of a sum must have `fastmath<reassoc>`,
            which allows the schedule to choose the order; other sums are not
-           grouped.
+           grouped. An element-wise generic on its own is a group if it reads
+           several per-channel operands, or a constant one.
     Fails: if the option `schedule` is not a schedule, a chip is unknown,
            `active-clusters` is malformed or has a size that the chips do not
            have, a cache is negative, or `threads` or `vector-bits` is not in

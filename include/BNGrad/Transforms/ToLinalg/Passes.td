@@ -381,7 +381,9 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            fused into the consumer of grad_input. Per-channel values remain
            per-channel, except for conversions to a wider type, and no generic
            with a reduction is duplicated. A reshape between two generics is
-           folded: the loops of the coarser shape are split.
+           folded: the loops of the coarser shape are split. What depends only
+           on constants is computed, such as scale/sqrt(variance + epsilon) of
+           a deployed model, unless all channels have the same value.
     Fails: if the indices of a reshape are not consecutive (error at the
            reshape). Ops that cannot be fused are unchanged.
 
