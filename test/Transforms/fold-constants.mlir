@@ -59,6 +59,7 @@ func.func @gradient(%dy: tensor<5x2x4xf32>, %x: tensor<5x2x4xf32>, %mean: tensor
 }
 
 // CHECK-LABEL: func @infinite
+// GROUP-LABEL: func @infinite
 // CHECK:         arith.constant dense<[0x7F800000, 5.000000e-01, 0.000000e+00]>
 func.func @infinite(%x: tensor<5x3xf32>, %mean: tensor<3xf32>) -> tensor<5x3xf32> {
   %variance = arith.constant dense<[0.0, 4.0, 0x7F800000]> : tensor<3xf32>
