@@ -187,7 +187,8 @@ void *peerCreate(const Problem *problem, int32_t variant, char *error,
   }
   auto *s = new State{*problem, Walk(variant), 0, false, {}, {}};
   s->width = ElementType(problem->elementType) == ElementType::F32 ? 4 : 2;
-  for (const void *tensor : {problem->gradOutput, problem->input, problem->other})
+  for (const void *tensor :
+       {problem->gradOutput, problem->input, problem->other})
     if (tensor) {
       s->ofElements.push_back(tensor);
       if (tensor != problem->other || problem->isOtherInSums)
