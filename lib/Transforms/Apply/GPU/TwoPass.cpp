@@ -326,6 +326,7 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
         nested, isBelow(at(nested), channel, channels), [&](OpBuilder &inside) {
           Indices indices = getIndices(inside, channel);
           computeChannel(inside, *this, indices, totals, loaded,
+                         DenseMap<Value, Value>(),
                          [&](OpBuilder &store, OpOperand &result, Value value) {
                            if (isRead(*this, result))
                              storeChannel(store, *this, result, value, indices);
