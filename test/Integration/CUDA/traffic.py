@@ -14,7 +14,7 @@ from programs import Case, check, one_pass, run, two_pass
 
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
 MOST_TENSORS = {"one_pass": 3.05, "two_pass": 5.1}
-MOST_TENSORS_OF_TRAINING = {"one_pass": 2.05, "two_pass": 4.1}
+MOST_TENSORS_OF_TRAINING = {"one_pass": 2.05, "two_pass": 3.1}
 LEAST_EFFICIENCY = 0.98
 TWO_PASS = ("reduce", "finish", "apply")
 
@@ -39,7 +39,7 @@ QUICK += [
     Case((64, 16, 7, 7), one_pass(columns=16, cluster=2, threads=256), data="bf16", copy="bulk", training=True),
     Case((512, 128), one_pass(columns=32, cluster=4, threads=256), copy="pieces", training=True),
     Case((8, 4, 56, 56), chip="sm_80", data="bf16", training=True),
-    Case((2048, 64), two_pass(threads=256, blocks=8), chip="sm_75", training=True),
+    Case((4096, 64), two_pass(threads=256, blocks=8), chip="sm_75", training=True),
 ]
 LONG = [
     Case((32, 4, 28, 28), one_pass(cluster=cluster, threads=256), data=data)

@@ -10,6 +10,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
 
 #include "GpuChannels.h"
+#include "GpuMoments.h"
 #include "GpuSums.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -22,11 +23,38 @@ public:
   TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
           const GpuSchedule &schedule, DeviceBuffers &buffers)
       : GpuGroup(b, group, schedule, buffers),
-        overlaps(chip.canOverlapLaunches()) {}
+        overlaps(chip.canOverlapLaunches()), moments(findMoments()) {}
 
   void emit(OpBuilder &b);
 
 private:
+  // A mean and squares about it, computed together (TwoPassMoments.cpp).
+  /// The stages of a mean and of squares about it, if the group begins with the
+  /// first elements, and these are the first two stages with sums.
+  std::optional<MomentStages> findMoments() const;
+  /// Makes the stage of the squares the current one, with the sums of
+  /// emitMoments instead of its own.
+  void enterMoments();
+  /// The values that stage 0 computes for a channel, by viewed memref.
+  DenseMap<Value, Value> computeFirst(OpBuilder &b, const Indices &indices);
+  /// The first element of the channel of each of `lanes` lanes.
+  Value loadFirst(OpBuilder &b, const Indices &indices, int64_t lanes);
+  /// Loads the inputs of a channel of the stages of the moments.
+  DenseMap<OpOperand *, Value> loadMomentInputs(OpBuilder &b,
+                                                const Indices &indices);
+  /// Computes and stores the results of a channel from the sums of emitMoments,
+  /// `totals`, and what is already `known` of stage 0.
+  void finishMoments(OpBuilder &b, const Indices &indices, ValueRange totals,
+                     const DenseMap<OpOperand *, Value> &loaded,
+                     DenseMap<Value, Value> known);
+
+  /// The reductions that the current kernels read the data for.
+  SmallVector<linalg::GenericOp> getReductions() const;
+  /// The sums of a thread over its pieces.
+  Accumulators emitThreadSums(OpBuilder &b, int64_t lanes, const Walk &walk,
+                              const Indices &indices,
+                              const ThreadPieces &threadPieces);
+
   /// Emits the kernels of the current stage. Appends the memory of partial sums
   /// to `scratch`.
   void emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch);
@@ -133,6 +161,7 @@ private:
   /// Whether a kernel lets the blocks of the next one start. The last kernel
   /// does not, as kernels of other programs could then run during the group.
   bool overlaps;
+  const std::optional<MomentStages> moments;
 };
 
 } // namespace mlir::bngrad

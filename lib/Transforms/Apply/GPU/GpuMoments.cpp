@@ -1,0 +1,265 @@
+//===- GpuMoments.cpp - a mean and squares about it, together -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The stages of a mean and of squares about it (Schedule/Moments.h) would read
+// the data twice. Instead, a thread adds up the pieces of a chunk, which are in
+// registers, about their own mean, the chunk's *center*. From these sums follow
+// in f64 those about the center of the thread's first chunk, and at the end
+// those about the first element of the channel, which all threads have in
+// common, so that their sums can be added.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuMoments.h"
+#include "Apply/FloatBuilder.h"
+#include "GpuSums.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::bngrad;
+
+namespace {
+/// The sums of the distances of some elements from a number, and of their
+/// squares, in f64.
+struct Distances {
+  Value sum, squares;
+};
+
+/// What a thread knows about the pieces that it has visited.
+struct VisitedPieces {
+  Value center; // of its first chunk
+  Distances fromCenter;
+  Value count; // of pieces
+
+  SmallVector<Value> toValues() const {
+    return {center, fromCenter.sum, fromCenter.squares, count};
+  }
+  static VisitedPieces fromValues(ValueRange values) {
+    return {values[0], {values[1], values[2]}, values[3]};
+  }
+  static constexpr size_t kNumValues = 4;
+};
+
+/// The operands of a piece, in registers.
+struct LoadedPiece {
+  Indices indices;
+  DenseMap<OpOperand *, Value> ofSum, ofSquares; // by operand of the reduction
+};
+
+/// Adds up the pieces of a thread.
+class ThreadMoments {
+public:
+  ThreadMoments(OpBuilder &b, Pieces pieces, const MomentStages &moments,
+                Value first, const Indices &indices);
+
+  VisitedPieces none(OpBuilder &b) const;
+  LoadedPiece load(OpBuilder &b, const Indices &indices) const;
+  VisitedPieces add(OpBuilder &b, const VisitedPieces &before,
+                    MutableArrayRef<LoadedPiece> chunk) const;
+  /// The sums of the distances of all elements from the first of the channel.
+  Distances getFromFirst(OpBuilder &b, const VisitedPieces &visited) const;
+  void keepLoop(Operation *loop) const { pieces.keepLoop(loop); }
+
+private:
+  /// From sums of distances from a number, those from that number less `shift`.
+  Distances move(OpBuilder &b, const Distances &distances, Value shift,
+                 Value elements) const;
+  /// The sum of a term, in a lane or in all lanes of a piece.
+  Value addPieces(OpBuilder &b, ArrayRef<Value> terms) const;
+  /// A term of a reduction for a piece.
+  Value getTerm(OpBuilder &b, const IRMapping &mapping, Value term) const;
+  Value mulAdd(OpBuilder &b, Value l, Value r, Value addend) const;
+
+  Pieces pieces;
+  const MomentStages &moments;
+  const Location loc;
+  linalg::GenericOp sum, squares;
+  ReductionValues ofSum, ofSquares;
+  const Value first;
+  const bool joinsLanes;         // adds up the lanes of a piece
+  const int64_t elementsOfPiece; // per sum
+  DenseMap<OpOperand *, Value> commonOfSum, commonOfSquares;
+};
+} // namespace
+
+ThreadMoments::ThreadMoments(OpBuilder &b, Pieces allPieces,
+                             const MomentStages &moments, Value first,
+                             const Indices &indices)
+    : pieces(std::move(allPieces)), moments(moments), loc(pieces.gpu.loc),
+      sum(pieces.gpu.group.stages[moments.sum].reduction),
+      squares(pieces.gpu.group.stages[moments.sum + 1].reduction),
+      ofSum(*getReductionValues(sum)), ofSquares(*getReductionValues(squares)),
+      first(first), joinsLanes(pieces.lanes > 1 && pieces.areOfOneChannel()),
+      elementsOfPiece(joinsLanes ? pieces.lanes : 1) {
+  // The center of each chunk replaces the first element in the second stage.
+  for (OpOperand *operand : {moments.first, moments.center}) {
+    auto reduction = cast<linalg::GenericOp>(operand->getOwner());
+    pieces.kept[{operand->get(), reduction.getMatchingIndexingMap(operand)}] =
+        first;
+  }
+  commonOfSum = pieces.loadCommon(b, sum, indices);
+  commonOfSquares = pieces.loadCommon(b, squares, indices);
+}
+
+VisitedPieces ThreadMoments::none(OpBuilder &b) const {
+  Value zero =
+      FloatBuilder{b, loc}.extend(FloatBuilder{b, loc}.constant(0, first));
+  return {first, {zero, zero}, pieces.gpu.constant(b, 0)};
+}
+
+LoadedPiece ThreadMoments::load(OpBuilder &b, const Indices &indices) const {
+  LoadedPiece piece = {indices, commonOfSum, commonOfSquares};
+  DenseMap<std::pair<Value, AffineMap>, Value> loaded;
+  auto loadOperands = [&](linalg::GenericOp reduction,
+                          DenseMap<OpOperand *, Value> &values) {
+    for (OpOperand *operand : reduction.getDpsInputOperands()) {
+      if (values.contains(operand) ||
+          reduction.getMatchingBlockArgument(operand).use_empty())
+        continue;
+      Value &value =
+          loaded[{operand->get(), reduction.getMatchingIndexingMap(operand)}];
+      if (!value)
+        value = pieces.load(b, reduction, *operand, indices);
+      values[operand] = value;
+    }
+  };
+  loadOperands(sum, piece.ofSum);
+  loadOperands(squares, piece.ofSquares);
+  return piece;
+}
+
+Value ThreadMoments::getTerm(OpBuilder &b, const IRMapping &mapping,
+                             Value term) const {
+  Value value = mapping.lookupOrDefault(term);
+  return pieces.lanes > 1 ? broadcastTo(b, loc, value, pieces.lanes) : value;
+}
+
+Value ThreadMoments::addPieces(OpBuilder &b, ArrayRef<Value> terms) const {
+  Value total = terms.front();
+  for (Value term : terms.drop_front())
+    total = arith::AddFOp::create(b, loc, total, term);
+  if (!joinsLanes)
+    return total;
+  return addTree(b, loc,
+                 vector::ToElementsOp::create(b, loc, total).getElements());
+}
+
+Value ThreadMoments::mulAdd(OpBuilder &b, Value l, Value r,
+                            Value addend) const {
+  if (pieces.gpu.schedule.fma)
+    return LLVM::FMAOp::create(b, loc, l, r, addend);
+  FloatBuilder math = {b, loc};
+  return math.add(math.mul(l, r), addend);
+}
+
+Distances ThreadMoments::move(OpBuilder &b, const Distances &distances,
+                              Value shift, Value elements) const {
+  FloatBuilder math = {b, loc};
+  Value sum = mulAdd(b, math.broadcast(elements, shift), shift, distances.sum);
+  return {sum,
+          mulAdd(b, shift, math.add(distances.sum, sum), distances.squares)};
+}
+
+VisitedPieces ThreadMoments::add(OpBuilder &b, const VisitedPieces &before,
+                                 MutableArrayRef<LoadedPiece> chunk) const {
+  FloatBuilder math = {b, loc};
+  SmallVector<Value> terms, squareTerms;
+  for (const LoadedPiece &piece : chunk)
+    terms.push_back(getTerm(b, pieces.clone(b, sum, piece.ofSum, piece.indices),
+                            ofSum.terms[0].second));
+  int64_t elements = static_cast<int64_t>(chunk.size()) * elementsOfPiece;
+  Value total = addPieces(b, terms);
+  Value center =
+      math.add(first, math.mul(total, math.constant(1.0 / elements, total)));
+  // An infinite center would turn infinite sums into NaN.
+  center = math.selectFinite(center, first);
+  terms.clear();
+  for (LoadedPiece &piece : chunk) {
+    piece.ofSquares[moments.center] = center;
+    IRMapping mapping =
+        pieces.clone(b, squares, piece.ofSquares, piece.indices);
+    terms.push_back(
+        getTerm(b, mapping, ofSquares.terms[moments.difference].second));
+    squareTerms.push_back(
+        getTerm(b, mapping, ofSquares.terms[moments.square].second));
+  }
+  Value isFirst = isZero(pieces.gpu.at(b), before.count);
+  Value firstCenter =
+      arith::SelectOp::create(b, loc, isFirst, center, before.center);
+  Distances ofChunk =
+      move(b,
+           {math.extend(addPieces(b, terms)),
+            math.extend(addPieces(b, squareTerms))},
+           math.sub(math.extend(center), math.extend(firstCenter)),
+           arith::ConstantOp::create(
+               b, loc, b.getF64FloatAttr(static_cast<double>(elements))));
+  return {firstCenter,
+          {math.add(before.fromCenter.sum, ofChunk.sum),
+           math.add(before.fromCenter.squares, ofChunk.squares)},
+          pieces.gpu.at(b).add(
+              before.count,
+              pieces.gpu.constant(b, static_cast<int64_t>(chunk.size())))};
+}
+
+Distances ThreadMoments::getFromFirst(OpBuilder &b,
+                                      const VisitedPieces &visited) const {
+  FloatBuilder math = {b, loc};
+  IndexBuilder index = pieces.gpu.at(b);
+  Value elements =
+      math.toDouble(index.mul(visited.count, index.constant(elementsOfPiece)));
+  Value shift = math.sub(math.extend(visited.center), math.extend(first));
+  return move(b, visited.fromCenter, shift, elements);
+}
+
+Accumulators mlir::bngrad::emitMoments(OpBuilder &b, Pieces pieces,
+                                       const MomentStages &moments, Value first,
+                                       const Walk &walk, Indices indices,
+                                       const ThreadPieces &threadPieces) {
+  const GpuGroup &gpu = pieces.gpu;
+  IndexBuilder index = gpu.at(b);
+  for (unsigned loop : walk.loops)
+    indices[loop] = Value();
+  ThreadMoments thread(b, std::move(pieces), moments, first, indices);
+  Chunks chunks(index, threadPieces);
+  // Adds `count` pieces to what a loop carries.
+  auto addPieces = [&](OpBuilder &nested, ValueRange carried, int64_t count) {
+    SmallVector<Value> position(carried.drop_front(VisitedPieces::kNumValues));
+    SmallVector<LoadedPiece> chunk;
+    // All loads come before the first sum.
+    for (int64_t step = 0; step < count; ++step) {
+      chunk.push_back(thread.load(
+          nested, walk.getIndices(gpu.at(nested), indices, position)));
+      position = walk.advance(gpu.at(nested), position);
+    }
+    VisitedPieces before = VisitedPieces::fromValues(carried);
+    SmallVector<Value> next = thread.add(nested, before, chunk).toValues();
+    llvm::append_range(next, position);
+    scf::YieldOp::create(nested, gpu.loc, next);
+  };
+  SmallVector<Value> carried = thread.none(b).toValues();
+  llvm::append_range(carried, walk.delinearize(index, chunks.start));
+  auto body = scf::ForOp::create(
+      b, gpu.loc, index.constant(0), chunks.count, index.constant(1), carried,
+      [&](OpBuilder &nested, Location, Value, ValueRange args) {
+        addPieces(nested, args, kUnroll);
+      });
+  // Of the rest, each piece is a chunk.
+  auto rest =
+      scf::ForOp::create(b, gpu.loc, chunks.getRest(index), threadPieces.to,
+                         threadPieces.stride, body.getResults(),
+                         [&](OpBuilder &nested, Location, Value,
+                             ValueRange args) { addPieces(nested, args, 1); });
+  thread.keepLoop(body);
+  thread.keepLoop(rest);
+  Distances total =
+      thread.getFromFirst(b, VisitedPieces::fromValues(rest.getResults()));
+  FloatBuilder math = {b, gpu.loc};
+  Value noError = math.constant(0, total.sum);
+  return {{total.sum, noError}, {total.squares, noError}};
+}
