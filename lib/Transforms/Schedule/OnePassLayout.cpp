@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OnePassLayout.h"
+#include "Moments.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Support/DebugStringHelper.h"
@@ -17,6 +18,13 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 ExchangedSums::ExchangedSums(const ScheduledGroup &group) {
+  if (std::optional<MomentStages> moments =
+          MomentStages::getAboutFirst(group)) {
+    types.assign(2, Float64Type::get(group.getMembers().front().getContext()));
+    buffers.resize(group.stages.size());
+    buffers[moments->sum + 1] = {0, 1};
+    return;
+  }
   for (const Stage &stage : group.stages) {
     SmallVector<unsigned> &ofStage = buffers.emplace_back();
     if (!stage.reduction)
@@ -175,12 +183,19 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return std::nullopt;
   }
+  ExchangedSums exchanged(group);
+  auto getBytes = [&](unsigned buffer) {
+    return exchanged.types[buffer].getIntOrFloatBitWidth() / 8;
+  };
   layout.sumBytes = layout.exchangedBytes = 0;
+  for (const SmallVector<unsigned> &ofStage : exchanged.buffers)
+    for (unsigned buffer : ofStage)
+      layout.sumBytes += getBytes(buffer);
+  for (unsigned buffer : llvm::seq(exchanged.types.size()))
+    layout.exchangedBytes += getBytes(buffer);
+  layout.resultBytes = 0;
   for (linalg::GenericOp reduction : group.getReductions())
-    layout.sumBytes += getSumBytes(reduction);
-  for (Type type : ExchangedSums(group).types)
-    layout.exchangedBytes += llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-  layout.resultBytes = layout.sumBytes;
+    layout.resultBytes += getSumBytes(reduction);
   for (linalg::GenericOp generic : group.getChannelwise())
     for (Value init : generic.getDpsInits())
       layout.resultBytes += getWidth(init);

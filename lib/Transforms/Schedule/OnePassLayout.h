@@ -33,7 +33,8 @@ struct FlatRows {
 };
 
 /// Buffers in which threads exchange the sums of a channel. The stages of a
-/// group share them.
+/// group share them. The sums of a mean and of squares about it are those of
+/// the stage of the squares, in f64.
 struct ExchangedSums {
   explicit ExchangedSums(const ScheduledGroup &group);
 

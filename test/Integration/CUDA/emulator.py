@@ -152,6 +152,8 @@ def training_cases():
     # Without elements, there are no data to keep on chip.
     yield Case(**ROWS, used=(1, 2), training=True)
     yield Case((1, 3, 1), kernels=("one_pass",), training=True)
+    # A channel alone, whose index is a constant.
+    yield Case((5, 1, 300), two_pass(threads=64, blocks=4), training=True)
     for i, shape in enumerate([ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD]):
         yield Case(**shape, schedule=two_pass(), chip=["sm_75", "sm_80"][i % 2], data=TYPES[i],
                    parameter="f64" if i == 3 else "f32", training=True)

@@ -48,9 +48,9 @@ class Case:
         if kind not in ("", "two_pass"):
             return None
         if self.training:
-            # A mean in f64 is a pass of its own.
-            is_double = "f64" in (self.data, self.parameter)
-            sums = ["finish", "reduce", "finish_0", "reduce_0", "finish_1"] if is_double else ["reduce", "finish"]
+            # A mean in f64, or a mean alone, is a pass of its own.
+            is_apart = "f64" in (self.data, self.parameter) or self.used == (1,)
+            sums = ["finish", "reduce", "finish_0", "reduce_0", "finish_1"] if is_apart else ["reduce", "finish"]
             return sums + ["apply"] * (0 in self.used)
         reads_sums = self.statistics == "batch" or 1 in self.used or 2 in self.used
         return ["reduce"] * reads_sums + ["finish"] + ["apply"] * (0 in self.used)

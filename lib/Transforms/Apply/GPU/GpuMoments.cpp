@@ -17,7 +17,6 @@
 
 #include "GpuMoments.h"
 #include "Apply/FloatBuilder.h"
-#include "GpuSums.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -33,7 +32,7 @@ struct Distances {
 
 /// What a thread knows about the pieces that it has visited.
 struct VisitedPieces {
-  Value center; // of its first chunk
+  Value center; // of its first chunk, in f64
   Distances fromCenter;
   Value count; // of pieces
 
@@ -55,8 +54,7 @@ struct LoadedPiece {
 /// Adds up the pieces of a thread.
 class ThreadMoments {
 public:
-  ThreadMoments(OpBuilder &b, Pieces pieces, const MomentStages &moments,
-                Value first, const Indices &indices);
+  ThreadMoments(OpBuilder &b, const Pieces &pieces, const Indices &indices);
 
   VisitedPieces none(OpBuilder &b) const;
   LoadedPiece load(OpBuilder &b, const Indices &indices) const;
@@ -64,7 +62,6 @@ public:
                     MutableArrayRef<LoadedPiece> chunk) const;
   /// The sums of the distances of all elements from the first of the channel.
   Distances getFromFirst(OpBuilder &b, const VisitedPieces &visited) const;
-  void keepLoop(Operation *loop) const { pieces.keepLoop(loop); }
 
 private:
   /// From sums of distances from a number, those from that number less `shift`.
@@ -76,41 +73,37 @@ private:
   Value getTerm(OpBuilder &b, const IRMapping &mapping, Value term) const;
   Value mulAdd(OpBuilder &b, Value l, Value r, Value addend) const;
 
-  Pieces pieces;
+  const Pieces &pieces;
   const MomentStages &moments;
   const Location loc;
   linalg::GenericOp sum, squares;
   ReductionValues ofSum, ofSquares;
-  const Value first;
   const bool joinsLanes;         // adds up the lanes of a piece
   const int64_t elementsOfPiece; // per sum
-  DenseMap<OpOperand *, Value> commonOfSum, commonOfSquares;
+  const DenseMap<OpOperand *, Value> commonOfSum, commonOfSquares;
+  Value first;
 };
 } // namespace
 
-ThreadMoments::ThreadMoments(OpBuilder &b, Pieces allPieces,
-                             const MomentStages &moments, Value first,
+ThreadMoments::ThreadMoments(OpBuilder &b, const Pieces &pieces,
                              const Indices &indices)
-    : pieces(std::move(allPieces)), moments(moments), loc(pieces.gpu.loc),
+    : pieces(pieces), moments(*pieces.gpu.moments), loc(pieces.gpu.loc),
       sum(pieces.gpu.group.stages[moments.sum].reduction),
       squares(pieces.gpu.group.stages[moments.sum + 1].reduction),
       ofSum(*getReductionValues(sum)), ofSquares(*getReductionValues(squares)),
-      first(first), joinsLanes(pieces.lanes > 1 && pieces.areOfOneChannel()),
-      elementsOfPiece(joinsLanes ? pieces.lanes : 1) {
-  // The center of each chunk replaces the first element in the second stage.
-  for (OpOperand *operand : {moments.first, moments.center}) {
-    auto reduction = cast<linalg::GenericOp>(operand->getOwner());
-    pieces.kept[{operand->get(), reduction.getMatchingIndexingMap(operand)}] =
-        first;
-  }
-  commonOfSum = pieces.loadCommon(b, sum, indices);
-  commonOfSquares = pieces.loadCommon(b, squares, indices);
+      joinsLanes(pieces.lanes > 1 && pieces.areOfOneChannel()),
+      elementsOfPiece(joinsLanes ? pieces.lanes : 1),
+      commonOfSum(pieces.loadCommon(b, sum, indices)),
+      commonOfSquares(pieces.loadCommon(b, squares, indices, moments.center)),
+      first(commonOfSum.lookup(moments.first)) {
+  if (pieces.lanes > 1 && !joinsLanes)
+    first = broadcastTo(b, loc, first, pieces.lanes);
 }
 
 VisitedPieces ThreadMoments::none(OpBuilder &b) const {
-  Value zero =
-      FloatBuilder{b, loc}.extend(FloatBuilder{b, loc}.constant(0, first));
-  return {first, {zero, zero}, pieces.gpu.constant(b, 0)};
+  FloatBuilder math = {b, loc};
+  Value center = math.extend(first), zero = math.constant(0, center);
+  return {center, {zero, zero}, pieces.gpu.constant(b, 0)};
 }
 
 LoadedPiece ThreadMoments::load(OpBuilder &b, const Indices &indices) const {
@@ -190,13 +183,14 @@ VisitedPieces ThreadMoments::add(OpBuilder &b, const VisitedPieces &before,
         getTerm(b, mapping, ofSquares.terms[moments.square].second));
   }
   Value isFirst = isZero(pieces.gpu.at(b), before.count);
+  Value exactCenter = math.extend(center);
   Value firstCenter =
-      arith::SelectOp::create(b, loc, isFirst, center, before.center);
+      arith::SelectOp::create(b, loc, isFirst, exactCenter, before.center);
   Distances ofChunk =
       move(b,
            {math.extend(addPieces(b, terms)),
             math.extend(addPieces(b, squareTerms))},
-           math.sub(math.extend(center), math.extend(firstCenter)),
+           math.sub(exactCenter, firstCenter),
            arith::ConstantOp::create(
                b, loc, b.getF64FloatAttr(static_cast<double>(elements))));
   return {firstCenter,
@@ -213,31 +207,35 @@ Distances ThreadMoments::getFromFirst(OpBuilder &b,
   IndexBuilder index = pieces.gpu.at(b);
   Value elements =
       math.toDouble(index.mul(visited.count, index.constant(elementsOfPiece)));
-  Value shift = math.sub(math.extend(visited.center), math.extend(first));
+  Value shift = math.sub(visited.center, math.extend(first));
   return move(b, visited.fromCenter, shift, elements);
 }
 
-Accumulators mlir::bngrad::emitMoments(OpBuilder &b, Pieces pieces,
-                                       const MomentStages &moments, Value first,
+Accumulators mlir::bngrad::emitMoments(OpBuilder &b, const Pieces &pieces,
                                        const Walk &walk, Indices indices,
-                                       const ThreadPieces &threadPieces) {
+                                       const ThreadPieces &threadPieces,
+                                       const Arrivals &arrivals) {
   const GpuGroup &gpu = pieces.gpu;
   IndexBuilder index = gpu.at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();
-  ThreadMoments thread(b, std::move(pieces), moments, first, indices);
+  ThreadMoments thread(b, pieces, indices);
   Chunks chunks(index, threadPieces);
   // Adds `count` pieces to what a loop carries.
   auto addPieces = [&](OpBuilder &nested, ValueRange carried, int64_t count) {
+    IndexBuilder inside = gpu.at(nested);
+    VisitedPieces before = VisitedPieces::fromValues(carried);
     SmallVector<Value> position(carried.drop_front(VisitedPieces::kNumValues));
     SmallVector<LoadedPiece> chunk;
     // All loads come before the first sum.
     for (int64_t step = 0; step < count; ++step) {
-      chunk.push_back(thread.load(
-          nested, walk.getIndices(gpu.at(nested), indices, position)));
-      position = walk.advance(gpu.at(nested), position);
+      if (arrivals.steps > 0 && step % arrivals.steps == 0)
+        arrivals.awaitStep(nested,
+                           inside.add(before.count, inside.constant(step)));
+      chunk.push_back(
+          thread.load(nested, walk.getIndices(inside, indices, position)));
+      position = walk.advance(inside, position);
     }
-    VisitedPieces before = VisitedPieces::fromValues(carried);
     SmallVector<Value> next = thread.add(nested, before, chunk).toValues();
     llvm::append_range(next, position);
     scf::YieldOp::create(nested, gpu.loc, next);
@@ -255,11 +253,44 @@ Accumulators mlir::bngrad::emitMoments(OpBuilder &b, Pieces pieces,
                          threadPieces.stride, body.getResults(),
                          [&](OpBuilder &nested, Location, Value,
                              ValueRange args) { addPieces(nested, args, 1); });
-  thread.keepLoop(body);
-  thread.keepLoop(rest);
+  pieces.keepLoop(body);
+  pieces.keepLoop(rest);
   Distances total =
       thread.getFromFirst(b, VisitedPieces::fromValues(rest.getResults()));
-  FloatBuilder math = {b, gpu.loc};
-  Value noError = math.constant(0, total.sum);
+  Value noError = FloatBuilder{b, gpu.loc}.constant(0, total.sum);
   return {{total.sum, noError}, {total.squares, noError}};
+}
+
+void mlir::bngrad::computeMoments(OpBuilder &b, const GpuGroup &gpu,
+                                  const Indices &indices, ValueRange totals,
+                                  const DenseMap<OpOperand *, Value> &loaded,
+                                  DenseMap<Value, Value> known,
+                                  ResultBody body) {
+  FloatBuilder math = {b, gpu.loc};
+  const MomentStages &moments = *gpu.moments;
+  GpuGroup stage(gpu);
+  auto compute = [&](unsigned number, ValueRange ofStage) {
+    stage.enterStage(number);
+    computeChannel(b, stage, indices, ofStage, loaded, known,
+                   [&](OpBuilder &nested, OpOperand &result, Value value) {
+                     known[getViewed(result.get())] = value;
+                     body(nested, result, value);
+                   });
+  };
+  auto get = [&](OpOperand *operand) {
+    return math.extend(known.at(getViewed(operand->get())));
+  };
+  Value sum = totals[0], squares = totals[1];
+  compute(moments.sum, math.truncate(sum));
+  // The sums of the second stage are about the center that the values of the
+  // first stage give.
+  Value shift = math.sub(get(moments.center), get(moments.first));
+  Value elements =
+      math.toDouble(gpu.at(b).product(pick(gpu.sizes, gpu.reduced)));
+  Value difference = math.sub(sum, math.mul(elements, shift));
+  SmallVector<Value> ofSquares(2);
+  ofSquares[moments.difference] = math.truncate(difference);
+  ofSquares[moments.square] = math.truncate(
+      math.sub(squares, math.mul(shift, math.add(sum, difference))));
+  compute(moments.sum + 1, ofSquares);
 }

@@ -204,15 +204,15 @@ void BlockCode::emit(OpBuilder &b) {
   onePass.enterStage(0);
   if (beginsWithoutSums) {
     gpu.barrier(b);
-    tileChannels.readResultsOnChip(b, *pieces);
-    onePass.enterStage(1);
+    tileChannels.readResultsOnChip(b, *pieces, 0);
+    onePass.enterStage(gpu.moments ? gpu.moments->sum + 1 : 1);
   }
   auto awaitStep = [&](OpBuilder &nested, Value step) {
     copies.awaitStep(nested, step);
   };
   emitStage(b, {copies.getStepsOfStage(), awaitStep});
   while (gpu.stageNumber + 1 < gpu.group.stages.size()) {
-    tileChannels.readResultsOnChip(b, *pieces);
+    tileChannels.readResultsOnChip(b, *pieces, gpu.stageNumber);
     onePass.enterStage(gpu.stageNumber + 1);
     emitStage(b, /*arrivals=*/{});
   }
@@ -223,7 +223,9 @@ void BlockCode::emit(OpBuilder &b) {
   // The elements need not wait for these stores, as they read results on chip.
   if (!storesLast)
     tileChannels.store(b);
-  tileChannels.readResultsOnChip(b, *pieces);
+  if (gpu.moments)
+    tileChannels.readResultsOnChip(b, *pieces, gpu.moments->sum);
+  tileChannels.readResultsOnChip(b, *pieces, gpu.stageNumber);
   emitElements(b);
   wait(b);
   if (storesLast)
@@ -386,7 +388,10 @@ void BlockCode::emitSumsOfChannel(OpBuilder &b,
   gpu.delinearize(b, block.firstChannel, gpu.group.features, indices);
   Accumulators sums;
   // The rows of the block are adjacent in shared memory.
-  if (readsOnChip(gpu.current.reduction)) {
+  if (llvm::all_of(gpu.computesMoments()
+                       ? gpu.group.getReductions()
+                       : SmallVector<linalg::GenericOp>{gpu.current.reduction},
+                   [&](auto reduction) { return readsOnChip(reduction); })) {
     sums = bngrad::emitSums(
         b, LinearPieces(*pieces),
         gpu.createWalk(b, {gpu.inner}, stride, gpu.lanes), indices,

@@ -72,11 +72,12 @@ Value TileChannels::getBuffer(const ChannelArray &array) const {
   });
 }
 
-void TileChannels::readResultsOnChip(OpBuilder &b, Pieces &pieces) const {
+void TileChannels::readResultsOnChip(OpBuilder &b, Pieces &pieces,
+                                     unsigned number) const {
   IndexBuilder index = at(b);
   AffineMap featureMap =
       getFeatureMap(b.getContext(), gpu.group.numLoops, gpu.group.features);
-  for (const auto &[operand, array] : gpu.ofStage().results) {
+  for (const auto &[operand, array] : gpu.arrays[number].results) {
     Value first = index.sub(block.firstChannel, index.constant(array.offset));
     pieces.onChip[getViewed(operand->get())] = {
         getBuffer(array), featureMap, {first}};
@@ -207,15 +208,25 @@ void TileChannels::finish(OpBuilder &b) const {
 void TileChannels::finishChannel(OpBuilder &b, Value slot,
                                  ValueRange totals) const {
   DenseMap<Value, Value> earlier, computed; // by viewed memref
+  auto store = [&](unsigned number) {
+    for (const auto &[operand, array] : gpu.arrays[number].results)
+      storeEntry(b, computed.at(getViewed(operand->get())), array, slot);
+  };
+  auto add = [&](OpBuilder &, OpOperand &result, Value value) {
+    computed[getViewed(result.get())] = value;
+  };
+  if (gpu.computesMoments()) {
+    for (const auto &[operand, array] : gpu.arrays[0].results)
+      earlier[getViewed(operand->get())] = loadEntry(b, array, slot);
+    computeMoments(b, gpu, getChannel(b, slot), totals, loaded, earlier, add);
+    store(gpu.moments->sum);
+    return store(gpu.stageNumber);
+  }
   for (OpOperand *input : getChannelInputs(gpu))
     if (const ChannelArray *array = gpu.findEarlierResult(input->get()))
       earlier[getViewed(input->get())] = loadEntry(b, *array, slot);
-  computeChannel(b, gpu, getChannel(b, slot), totals, loaded, earlier,
-                 [&](OpBuilder &, OpOperand &result, Value value) {
-                   computed[getViewed(result.get())] = value;
-                 });
-  for (const auto &[operand, array] : gpu.ofStage().results)
-    storeEntry(b, computed.at(getViewed(operand->get())), array, slot);
+  computeChannel(b, gpu, getChannel(b, slot), totals, loaded, earlier, add);
+  store(gpu.stageNumber);
 }
 
 void TileChannels::store(OpBuilder &b) const {

@@ -10,7 +10,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_ONEPASSKERNEL_H
 
 #include "GpuChannels.h"
-#include "GpuSums.h"
+#include "GpuMoments.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -198,8 +198,8 @@ public:
   TileChannels(const OnePass &gpu, const TileBlock &block)
       : BlockPart(gpu, block) {}
 
-  /// Makes `pieces` read results from shared memory.
-  void readResultsOnChip(OpBuilder &b, Pieces &pieces) const;
+  /// Makes `pieces` read the results of stage `number` from shared memory.
+  void readResultsOnChip(OpBuilder &b, Pieces &pieces, unsigned number) const;
   /// Stores the sums of the block to a slot.
   void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
   /// Loads the inputs of the channel whose results the thread computes.

@@ -399,14 +399,11 @@ void TwoPass::emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch) {
 
 void TwoPass::emit(OpBuilder &b) {
   SmallVector<Value> scratch;
-  if (moments) {
-    enterMoments();
-    emitStage(b, scratch);
-  } else {
-    for (unsigned stage : llvm::seq(group.stages.size())) {
-      enterStage(stage);
+  for (unsigned stage : llvm::seq(group.stages.size())) {
+    enterStage(stage);
+    // The kernels of the squares compute the results of all stages.
+    if (!moments || computesMoments())
       emitStage(b, scratch);
-    }
   }
   for (linalg::GenericOp generic : group.elementwise) {
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {

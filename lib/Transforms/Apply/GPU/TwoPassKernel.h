@@ -23,37 +23,32 @@ public:
   TwoPass(OpBuilder &b, const ScheduledGroup &group, const CudaChip &chip,
           const GpuSchedule &schedule, DeviceBuffers &buffers)
       : GpuGroup(b, group, schedule, buffers),
-        overlaps(chip.canOverlapLaunches()), moments(findMoments()) {}
+        overlaps(chip.canOverlapLaunches()) {}
 
   void emit(OpBuilder &b);
 
 private:
-  // A mean and squares about it, computed together (TwoPassMoments.cpp).
-  /// The stages of a mean and of squares about it, if the group begins with the
-  /// first elements, and these are the first two stages with sums.
-  std::optional<MomentStages> findMoments() const;
-  /// Makes the stage of the squares the current one, with the sums of
-  /// emitMoments instead of its own.
-  void enterMoments();
+  // A mean and squares about it (TwoPassMoments.cpp).
   /// The values that stage 0 computes for a channel, by viewed memref.
-  DenseMap<Value, Value> computeFirst(OpBuilder &b, const Indices &indices);
+  DenseMap<Value, Value> computeFirst(OpBuilder &b,
+                                      const Indices &indices) const;
   /// The first element of the channel of each of `lanes` lanes.
-  Value loadFirst(OpBuilder &b, const Indices &indices, int64_t lanes);
-  /// Loads the inputs of a channel of the stages of the moments.
+  Value loadFirst(OpBuilder &b, const Indices &indices, int64_t lanes) const;
+  /// Loads the inputs of a channel in the stages of the moments.
   DenseMap<OpOperand *, Value> loadMomentInputs(OpBuilder &b,
-                                                const Indices &indices);
+                                                const Indices &indices) const;
   /// Computes and stores the results of a channel from the sums of emitMoments,
   /// `totals`, and what is already `known` of stage 0.
   void finishMoments(OpBuilder &b, const Indices &indices, ValueRange totals,
                      const DenseMap<OpOperand *, Value> &loaded,
-                     DenseMap<Value, Value> known);
+                     DenseMap<Value, Value> known) const;
 
-  /// The reductions that the current kernels read the data for.
+  /// The reductions for which the current kernels read the data.
   SmallVector<linalg::GenericOp> getReductions() const;
   /// The sums of a thread over its pieces.
   Accumulators emitThreadSums(OpBuilder &b, int64_t lanes, const Walk &walk,
                               const Indices &indices,
-                              const ThreadPieces &threadPieces);
+                              const ThreadPieces &threadPieces) const;
 
   /// Emits the kernels of the current stage. Appends the memory of partial sums
   /// to `scratch`.
@@ -161,7 +156,6 @@ private:
   /// Whether a kernel lets the blocks of the next one start. The last kernel
   /// does not, as kernels of other programs could then run during the group.
   bool overlaps;
-  const std::optional<MomentStages> moments;
 };
 
 } // namespace mlir::bngrad
