@@ -23,6 +23,10 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// The most elements of 16 bits of a piece of each chunk that a thread adds up
+/// about one center.
+static constexpr int64_t kMostNarrowElements = 16;
+
 namespace {
 /// The sums of the distances of some elements from a number, and of their
 /// squares, in f64.
@@ -57,6 +61,10 @@ public:
   ThreadMoments(OpBuilder &b, const Pieces &pieces, const Indices &indices);
 
   VisitedPieces none(OpBuilder &b) const;
+  /// How many chunks of kUnroll pieces are added up about one center: several
+  /// if each lane has a center of its own, as arithmetic in f64 takes long, and
+  /// registers can hold them, as those of elements of 16 bits.
+  int64_t countChunksAtOnce() const;
   LoadedPiece load(OpBuilder &b, const Indices &indices) const;
   VisitedPieces add(OpBuilder &b, const VisitedPieces &before,
                     MutableArrayRef<LoadedPiece> chunk) const;
@@ -98,6 +106,19 @@ ThreadMoments::ThreadMoments(OpBuilder &b, const Pieces &pieces,
       first(commonOfSum.lookup(moments.first)) {
   if (pieces.lanes > 1 && !joinsLanes)
     first = broadcastTo(b, loc, first, pieces.lanes);
+}
+
+int64_t ThreadMoments::countChunksAtOnce() const {
+  linalg::GenericOp reduction = sum;
+  bool isNarrow =
+      llvm::all_of(reduction.getDpsInputOperands(), [&](auto *operand) {
+        return !isDataMap(reduction.getMatchingIndexingMap(operand)) ||
+               getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth() <=
+                   16;
+      });
+  return joinsLanes || !isNarrow
+             ? 1
+             : kMostNarrowElements / std::max<int64_t>(pieces.lanes, 4);
 }
 
 VisitedPieces ThreadMoments::none(OpBuilder &b) const {
@@ -242,21 +263,26 @@ Accumulators mlir::bngrad::emitMoments(OpBuilder &b, const Pieces &pieces,
   };
   SmallVector<Value> carried = thread.none(b).toValues();
   llvm::append_range(carried, walk.delinearize(index, chunks.start));
-  auto body = scf::ForOp::create(
-      b, gpu.loc, index.constant(0), chunks.count, index.constant(1), carried,
-      [&](OpBuilder &nested, Location, Value, ValueRange args) {
-        addPieces(nested, args, kUnroll);
-      });
+  // Adds `size` pieces at a time.
+  auto emitLoop = [&](Value from, Value to, Value step, int64_t size) {
+    auto loop = scf::ForOp::create(
+        b, gpu.loc, from, to, step, carried,
+        [&](OpBuilder &nested, Location, Value, ValueRange args) {
+          addPieces(nested, args, size);
+        });
+    pieces.keepLoop(loop);
+    carried.assign(loop.result_begin(), loop.result_end());
+  };
+  Value next = index.constant(0), one = index.constant(1);
+  if (int64_t most = thread.countChunksAtOnce(); most > 1) {
+    Value count = index.div(chunks.count, index.constant(most));
+    emitLoop(next, count, one, most * kUnroll);
+    next = index.mul(count, index.constant(most));
+  }
+  emitLoop(next, chunks.count, one, kUnroll);
   // Of the rest, each piece is a chunk.
-  auto rest =
-      scf::ForOp::create(b, gpu.loc, chunks.getRest(index), threadPieces.to,
-                         threadPieces.stride, body.getResults(),
-                         [&](OpBuilder &nested, Location, Value,
-                             ValueRange args) { addPieces(nested, args, 1); });
-  pieces.keepLoop(body);
-  pieces.keepLoop(rest);
-  Distances total =
-      thread.getFromFirst(b, VisitedPieces::fromValues(rest.getResults()));
+  emitLoop(chunks.getRest(index), threadPieces.to, threadPieces.stride, 1);
+  Distances total = thread.getFromFirst(b, VisitedPieces::fromValues(carried));
   Value noError = FloatBuilder{b, gpu.loc}.constant(0, total.sum);
   return {{total.sum, noError}, {total.squares, noError}};
 }
