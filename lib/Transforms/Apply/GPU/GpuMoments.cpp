@@ -23,9 +23,9 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The most elements of 16 bits of a piece of each chunk that a thread adds up
-/// about one center.
-static constexpr int64_t kMostNarrowElements = 16;
+/// Chunks of pieces of at most kMostNarrowLanes elements of 16 bits that a
+/// thread adds up about one center.
+static constexpr int64_t kNarrowChunks = 4, kMostNarrowLanes = 4;
 
 namespace {
 /// The sums of the distances of some elements from a number, and of their
@@ -62,8 +62,8 @@ public:
 
   VisitedPieces none(OpBuilder &b) const;
   /// How many chunks of kUnroll pieces are added up about one center: several
-  /// if each lane has a center of its own, as arithmetic in f64 takes long, and
-  /// registers can hold them, as those of elements of 16 bits.
+  /// if lanes are channels, as arithmetic in f64 takes long for each, and
+  /// registers can hold the pieces.
   int64_t countChunksAtOnce() const;
   LoadedPiece load(OpBuilder &b, const Indices &indices) const;
   VisitedPieces add(OpBuilder &b, const VisitedPieces &before,
@@ -111,14 +111,15 @@ ThreadMoments::ThreadMoments(OpBuilder &b, const Pieces &pieces,
 int64_t ThreadMoments::countChunksAtOnce() const {
   linalg::GenericOp reduction = sum;
   bool isNarrow =
-      llvm::all_of(reduction.getDpsInputOperands(), [&](auto *operand) {
+      llvm::all_of(reduction.getDpsInputOperands(), [&](OpOperand *operand) {
+        Type type = getElementTypeOrSelf(operand->get());
         return !isDataMap(reduction.getMatchingIndexingMap(operand)) ||
-               getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth() <=
-                   16;
+               type.getIntOrFloatBitWidth() <= 16;
       });
-  return joinsLanes || !isNarrow
-             ? 1
-             : kMostNarrowElements / std::max<int64_t>(pieces.lanes, 4);
+  bool isColumn = pieces.gpu.group.isFeature(pieces.gpu.inner);
+  return isNarrow && isColumn && pieces.lanes <= kMostNarrowLanes
+             ? kNarrowChunks
+             : 1;
 }
 
 VisitedPieces ThreadMoments::none(OpBuilder &b) const {
