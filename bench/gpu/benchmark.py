@@ -52,11 +52,12 @@ class Data:
         self.variance = (spread**2 * uniform(0.9, 1.1)).to(parameter)
         self.scale = (uniform(0.5, 1.5) * (1 - 2 * (number % 2))).to(parameter)
         self.inv_std = (self.variance + items.EPSILON) ** -0.5
+        self.offset = (0.5 - 0.25 * (number % 4)).to(parameter)
         offset = 0.125 * (number % 3)
         self.input = [
             normal().mul_(spread.to(data)).add_(self.mean.to(data)) for _ in range(count)
         ]
-        self.grad_output = [normal().add_(offset.to(data)) for _ in range(count)]
+        self.grad_output = [] if item.is_training else [normal().add_(offset.to(data)) for _ in range(count)]
 
     def results(self):
         """Poisoned results."""
@@ -69,6 +70,8 @@ class Data:
         return found
 
     def arguments(self, copy):
+        if self.item.is_training:
+            return (self.input[copy], self.scale, self.offset)
         rest = (self.scale, self.mean, self.variance)
         return (self.grad_output[copy], self.input[copy], *rest)
 
@@ -104,6 +107,8 @@ class Data:
                 piece, wide, lambda mask, value: value.where(mask != 0, 0), torch.abs
             )
             for (name, _, _), result, value, term in zip(item.results, results, exact, terms):
+                if result is None:
+                    continue
                 # Others may return parameter gradients in the type of input.
                 allowed = correctness.bound(item, NAMES[result.dtype], value, term, count, torch.abs)
                 error = (part(result) - value).abs() / allowed
@@ -137,12 +142,13 @@ class _Piece:
         ), dims
         self.case = _Case(channels)
         self.variant = item.variant
+        self.is_training, self.parameter_type = item.is_training, item.parameter_type
 
 
 def count_copies(item):
     """The number of copies of the data that exceeds the last-level cache."""
     cache = torch.cuda.get_device_properties(0).L2_cache_size
-    each = 3 * item.case.tensor_bytes
+    each = (item.inputs + 1) * item.case.tensor_bytes
     wanted = -(-CACHE_FACTOR * cache // each)
     # Tiny ones are bound by launches, so a few copies suffice.
     return int(max(2, min(wanted, MOST_BYTES // each, 64)))
@@ -253,7 +259,7 @@ def _measure(library, item, functions, names, at):
     `at(name)` is called before an implementation first runs."""
     timer = TIMER()
     data = Data(item, count_copies(item))
-    estimate = 3 * item.case.tensor_bytes / 4e6 + 3
+    estimate = (item.inputs + 1) * item.case.tensor_bytes / 4e6 + 3
     contenders, owns, worst, found = [], {}, 0.0, {}
     for name, function in functions.items():
         with device.naming(name, len(functions) > 1):

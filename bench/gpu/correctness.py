@@ -19,6 +19,8 @@ def reference(item, arguments, where, absolute):
     where a mask is false; `absolute` is |.|.
     """
     sizes, dims = item.folded
+    if item.is_training:
+        return reference_forward(item, arguments, absolute)
     dy, x, mean = (arguments[name] for name in ("grad_output", "input", "mean"))
     if "mask" in arguments:
         dy = where(arguments["mask"], dy)
@@ -48,6 +50,32 @@ def reference(item, arguments, where, absolute):
     return exact, (size_dx, size_dy_xmu * r, size_dy), count
 
 
+def reference_forward(item, arguments, absolute):
+    """As reference, of the forward pass (docs/numerics.md, section 10)."""
+    sizes, dims = item.folded
+    x, scale, offset = (arguments[name] for name in ("input", "scale", "offset"))
+    count = math.prod(sizes) // item.case.channels
+    unit = items.UNITS[item.parameter_type]
+    factor = 4 * unit * (4 + math.log2(count + 1))
+
+    def average(values):
+        return (values.sum(dims) / count).reshape(scale.shape)
+
+    mean = average(x)
+    centered = x - mean
+    variance = average(centered**2)
+    shifted = variance + items.EPSILON
+    r = shifted**-0.5
+    size_variance = (variance**0.5 + 2 * factor * (mean**2 + variance) ** 0.5) ** 2
+    relative = 1 + size_variance / shifted
+    size_output = absolute(scale) * r * (
+        absolute(centered) * relative + size_variance**0.5 + unit * absolute(mean)
+    ) + absolute(offset)
+    exact = (centered * (scale * r) + offset, mean, variance, r)
+    terms = (size_output, size_variance**0.5 + unit * absolute(mean) / factor, size_variance, r * relative)
+    return exact, terms, count
+
+
 def bound(item, element_type, exact, terms, count, absolute):
     unit = items.UNITS[item.parameter_type]
     factor = 4 * unit * (4 + math.log2(count + 1))
@@ -67,6 +95,7 @@ def make_arguments(item, seed):
     spread = 0.5 + 0.25 * (number % 5)
     values["input"] = values["mean"] + spread * random.standard_normal(sizes)
     values["grad_output"] = 0.125 * (number % 3) + random.uniform(-1, 1, sizes)
+    values["offset"] = 0.5 - 0.25 * (number % 4)
     values["scale"] = random.uniform(0.5, 1.5, channel) * (1 - 2 * (number % 2))
     values["variance"] = spread**2 * random.uniform(0.9, 1.1, channel)
     values["inv_std"] = 1 / np.sqrt(values["variance"] + items.EPSILON)

@@ -47,7 +47,7 @@ ALTERNATIVES = ["cluster of 4", "two passes"]
 # Largest shared memory of a forced schedule: that of sm_90.
 SHARED_BYTES = 220 << 10
 FEW_SCHEDULES = ["", "two_pass narrow", "one_pass of 2", "one_pass of 16"]
-VARIANTS = ["plain", "mask", "frozen", "dynamic"]
+VARIANTS = ["plain", "mask", "frozen", "dynamic", "training"]
 # Schedules, by layout and shape, whose blocks are in clusters and copy their tile in several steps, as those of almost all
 # large shapes do: rows of bulk copies, strided rows of asynchronous copies, flat rows.
 STAGED = {
@@ -76,7 +76,8 @@ class Item:
 
     `sizes`, `layout` and `type` are as in cases.Case; `variant` is plain,
     mask (a mask, the inverse standard deviation given, no scale), frozen
-    (global statistics) or dynamic (sizes known at run time only); `schedule`
+    (global statistics), dynamic (sizes known at run time only), all of a gradient, or training (the forward pass);
+    `schedule`
     is a key of SCHEDULES or one of ALTERNATIVES; `format` is that of bngrad-compile.
     """
 
@@ -125,6 +126,15 @@ class Item:
         return 2 * channels * -(-per_channel // cluster) * BYTES[self.type] <= SHARED_BYTES
 
     @property
+    def is_training(self):
+        return self.variant == "training"
+
+    @property
+    def inputs(self):
+        """The number of tensors that are read."""
+        return 1 if self.is_training else 2
+
+    @property
     def parameter_type(self):
         return "f64" if self.type == "f64" else "f32"
 
@@ -132,6 +142,8 @@ class Item:
     def arguments(self):
         """(name, element type, per channel?) in the order of the function."""
         data, parameter = (self.type, False), (self.parameter_type, True)
+        if self.is_training:
+            return [("input", *data), ("scale", *parameter), ("offset", *parameter)]
         found = [("grad_output", *data), ("input", *data)]
         if self.variant == "mask":
             return found + [
@@ -144,6 +156,10 @@ class Item:
 
     @property
     def results(self):
+        if self.is_training:
+            return [("output", self.type, False)] + [
+                (name, self.parameter_type, True) for name in ("mean", "variance", "inv_std")
+            ]
         return [
             ("grad_input", self.type, False),
             ("grad_scale", self.parameter_type, True),
@@ -192,20 +208,23 @@ def make_ir(item, name="gradient"):
     parameters = ", ".join(f"%{name}: {text}" for name, text in types.items())
     operands = " ".join(f"{name}(%{name} : {text})" for name, text in types.items())
     statistics = ", statistics = #bngrad.statistics<global>" if item.variant == "frozen" else ""
+    op = "batch_norm_training" if item.is_training else "batch_norm_backward"
     epsilon = "" if "inv_std" in types else f"epsilon = {EPSILON:e} : f64, "
     return f"""func.func @{name}({parameters}) -> ({results}) {{
-  %0:3 = bngrad.batch_norm_backward {operands}
+  %0:{len(item.results)} = bngrad.{op} {operands}
       {{{epsilon}feature_dims = array<i64: {item.case.feature_dim}>{statistics}}}
       : {results}
-  return %0#0, %0#1, %0#2 : {results}
+  return {", ".join(f"%0#{i}" for i in range(len(item.results)))} : {results}
 }}
 """
 
 
 def measured():
-    """The items of the benchmark. Small batches come first, as the time may not suffice for all."""
+    """The items of the benchmark: gradients, then forward passes. Small batches come first, as the time may not suffice
+    for all."""
     return [
-        Item(shape, layout, element_type)
+        Item(shape, layout, element_type, variant)
+        for variant in ("plain", "training")
         for shape in cases.GPU_SUITE
         for layout in ("nchw", "nhwc")
         for element_type in ("f32", "bf16")
@@ -220,7 +239,7 @@ def large():
         for layout, more in (("nchw", cases.CHANNEL_MAJOR), ("nhwc", cases.ROW_MAJOR)):
             found += [Item(shape, layout, element_type) for shape in shapes + more]
     found += [Item(shape, layout, "f16") for shape in HALF for layout in ("nchw", "nhwc")]
-    return found
+    return found + [dataclasses.replace(item, variant="training") for item in found if item.type != "f16"]
 
 
 def small(few=False):

@@ -44,10 +44,13 @@ GAP, FLUSH = 1.0, 0.3
 CLUSTER_BARRIER = 0.5
 # The share of the second-level cache that keeps data from one pass to the next.
 L2_KEPT = 0.6
-# The most time over that of the passes at REACHED, by number of passes. Smaller tensors are
+# The most time over that of the passes at REACHED, by kind of schedule. Smaller tensors are
 # too small for them (docs/gpu-performance.md). In layouts of the multiprocessors other than the first, where some clusters
 # run after all others with any schedule, as many times that.
-LIMITS, LEAST_BYTES, OTHER_LAYOUT = {3: 1.30, 5: 1.15}, 12e6, 1.2
+LIMITS, LEAST_BYTES, OTHER_LAYOUT = {"one_pass": 1.30, "two_pass": 1.15}, 12e6, 1.2
+# Issue slots of instructions that not all lanes of a scheduler execute in a cycle, on sm_80, sm_90 and sm_100: in f64,
+# half of them, and conversions from and to f64, an eighth.
+SLOTS = {"DADD": 2, "DMUL": 2, "DFMA": 2, "F2F": 8, "I2F": 8}
 # The driver's share of a block's shared memory, and units of allocation.
 RESERVED_SHARED, REGISTER_UNIT = 1 << 10, 256
 
@@ -103,12 +106,19 @@ def split_passes(kernel):
     that there are not. The pass that stores data begins after the second. Between the two,
     one pass computes the per-channel values in the first warp of a block."""
     barriers = [0, 0]
-    for instruction in kernel.instructions:
+    # Sums in f64 have the size of data.
+    for instruction in kernel.instructions if not kernel.name.startswith("reduce") else []:
         if kernel.data_bytes([instruction], "global store"):
             return tuple(barriers[-2:])
         if instruction.name.startswith(("BAR", "UCGABAR_WAIT")):
             barriers.append(instruction.address)
     return 0, 0
+
+
+def count_issue_slots(instructions):
+    """The issue slots of `instructions`."""
+    return sum(SLOTS.get(i.name.split(".")[0], 1) if "64" in i.name or i.name.startswith("D") else 1
+               for i in instructions)
 
 
 def loaded_bytes(kernel, instructions):
@@ -117,7 +127,7 @@ def loaded_bytes(kernel, instructions):
 
 
 def count_instructions(kernel, bytes_of_thread):
-    """Instructions of a thread that reads `bytes_of_thread` of data in each of its passes,
+    """Issue slots of a thread that reads `bytes_of_thread` of data in each of its passes,
     from memory or from shared memory: before the per-channel values, for them, and from the
     second pass on. A pass that is not a loop of the kernel is part of the instructions
     outside of loops, and so is the part of one that comes before its loop. Of two loops of a
@@ -126,7 +136,7 @@ def count_instructions(kernel, bytes_of_thread):
     passes, parts = set(), [[], [], []]
     for instruction in kernel.outside():
         parts[(instruction.address >= channels) + (instruction.address >= second)].append(instruction)
-    total = [len(part) for part in parts]
+    total = [count_issue_slots(part) for part in parts]
     for loop in kernel.loops:
         body, number = kernel.body(loop), 2 * int(loop[0] >= second)
         loaded = loaded_bytes(kernel, body)
@@ -134,7 +144,7 @@ def count_instructions(kernel, bytes_of_thread):
             continue
         passes.add(number)
         before = [i for i in parts[number] if i.address < loop[0]]
-        total[number] += len(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
+        total[number] += count_issue_slots(body) * max(bytes_of_thread - loaded_bytes(kernel, before), 0) / loaded
     return tuple(total)
 
 
@@ -228,24 +238,24 @@ def runs_at_once(device, launch, usage):
     return launch.blocks <= count_slots(device, launch.cluster, count_blocks(device, launch, usage))
 
 
-def find_traffic(device, launches, tensor, ends_together=False):
-    """The traffic of each launch, by the kernel's name. Of a second pass, which goes
+def find_traffic(device, launches, tensor, ends_together=False, inputs=2):
+    """The traffic of each launch that reads `inputs` tensors, by the kernel's name. Of a second pass, which goes
     backwards, the part that the second-level cache keeps is read from there.
 
     `ends_together`: the first pass ends at the end of the data, as its slices
     alternate and its blocks run at once. Otherwise the cache has the ends of many
     slices, and only data that fit are taken to be read from there.
     """
-    kept = min(2 * tensor, L2_KEPT * device.l2_bytes)
+    kept = min(inputs * tensor, L2_KEPT * device.l2_bytes)
     found = {}
     for launch in launches:
         if launch.kernel.startswith("one_pass"):
-            found[launch.kernel] = Traffic(2 * tensor, tensor)
+            found[launch.kernel] = Traffic(inputs * tensor, tensor)
         elif launch.kernel.startswith("reduce"):
-            found[launch.kernel] = Traffic(2 * tensor, 0)
+            found[launch.kernel] = Traffic(inputs * tensor, 0)
         elif launch.kernel.startswith("apply"):
-            cached = kept if ends_together or 2 * tensor <= kept else 0
-            found[launch.kernel] = Traffic(2 * tensor - cached, tensor, cached)
+            cached = kept if ends_together or inputs * tensor <= kept else 0
+            found[launch.kernel] = Traffic(inputs * tensor - cached, tensor, cached)
         else:
             found[launch.kernel] = Traffic(0, 0)
     return found
@@ -312,7 +322,7 @@ def estimate_item(device, item, compiled):
     launches, usages, kernels = compiled
     tensor = item.case.elements * items.BYTES[item.type]
     ends_together = item.variant != "dynamic" and runs_at_once(device, launches[0], usages[launches[0].kernel])
-    traffic = find_traffic(device, launches, tensor, ends_together)
+    traffic = find_traffic(device, launches, tensor, ends_together, item.inputs)
     found = [estimate(device, launch, usages[launch.kernel], kernels[launch.kernel], traffic[launch.kernel],
                       item.case.elements) for launch in launches]
     # Blocks that wait for the kernel ahead have started by then.
@@ -322,7 +332,7 @@ def estimate_item(device, item, compiled):
 
 def compare_passes(device, item, found, total):
     """The number of passes over the tensors, and the time over that of the passes alone."""
-    passes = 3 if found[0].launch.kernel == "one_pass" else 5
+    passes = 1 + item.inputs * (1 if found[0].launch.kernel == "one_pass" else 2)
     tensor = item.case.elements * items.BYTES[item.type]
     return passes, total / (passes * tensor / (device.dram * 1e3 * REACHED))
 
@@ -339,7 +349,8 @@ def find_broken(device, item, found, totals):
     broken = []
     for each, total in zip(with_layouts(device), totals):
         passes, ratio = compare_passes(device, item, found, total)
-        limit = LIMITS[passes] * (1 if total == totals[0] else OTHER_LAYOUT)
+        kind = "one_pass" if found[0].launch.kernel == "one_pass" else "two_pass"
+        limit = LIMITS[kind] * (1 if total == totals[0] else OTHER_LAYOUT)
         if ratio > limit:
             layout = ", ".join(map(str, each.processing_clusters))
             broken.append(f"{item.name}: expected at most {limit:.2f} of {passes} passes, got {ratio:.3f}"

@@ -37,18 +37,36 @@ def _parameters(data):
 
 
 def _in_memory(data, results):
-    """Results with logical sizes as (N, C, S) of memory."""
+    """Results with logical sizes as (N, C, S) of memory; None for those that are not there."""
     sizes, _ = data.item.folded
-    grad_input, grad_scale, grad_offset = results
+    tensor, *per_channel = results
     case = data.item.case
     if case.layout == "nhwc" and len(case.sizes) > 2:
-        grad_input = grad_input.permute(0, *range(2, grad_input.dim()), 1)
+        tensor = tensor.permute(0, *range(2, tensor.dim()), 1)
     channel = data.mean.shape
-    return grad_input.reshape(sizes), grad_scale.reshape(channel), grad_offset.reshape(channel)
+    return [tensor.reshape(sizes), *(each if each is None else each.reshape(channel) for each in per_channel)]
+
+
+def _forward(data, op):
+    """Calls of a forward pass of aten, which returns output, mean and inv_std first."""
+    scale, offset = data.scale.flatten(), data.offset.flatten()
+
+    def bind(copy):
+        x = data.logical(data.input[copy])
+
+        def call():
+            output, mean, inv_std, *_ = op(x, scale, offset, None, None, True, 0.1, items.EPSILON)
+            return output, mean, None, inv_std
+
+        return call
+
+    return [bind(copy) for copy in range(len(data.input))]
 
 
 def native(data):
     """PyTorch's own kernels."""
+    if data.item.is_training:
+        return _forward(data, torch.ops.aten.native_batch_norm)
     op = torch.ops.aten.native_batch_norm_backward
     scale, mean, inv_std = _parameters(data)
 
@@ -63,6 +81,8 @@ def cudnn(data):
     scale, mean, inv_std = _parameters(data)
     if len(data.item.sizes) == 2:
         raise NotOffered("PyTorch does not call cuDNN for 2-D data")
+    if data.item.is_training:
+        return _forward(data, torch.ops.aten.cudnn_batch_norm)
     # The reserve space is that of the forward pass.
     x = data.logical(data.input[0])
     *_, reserve = torch.ops.aten.cudnn_batch_norm(
@@ -170,6 +190,8 @@ def triton(data):
 def compiled(data):
     """torch.compile of PyTorch's decomposition."""
     torch._dynamo.reset()
+    if data.item.is_training:
+        return _forward(data, torch.compile(torch.ops.aten.native_batch_norm, dynamic=False))
     scale, mean, inv_std = _parameters(data)
 
     @torch.compile(dynamic=False)
@@ -247,11 +269,17 @@ CALLS = {
 }
 
 
+# Those whose forward pass is measured, too.
+FORWARD = ("torch", "cudnn", "compile")
+
+
 def make(name, data):
     """The calls of an implementation, whose results are right; otherwise an error."""
     why = why_absent(name)
     if why:
         raise NotOffered(why)
+    if data.item.is_training and name not in FORWARD:
+        raise NotOffered("only its gradient is measured")
     calls = CALLS[name](data)
     results = calls[0]()
     if results is not None:

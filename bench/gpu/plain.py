@@ -46,7 +46,7 @@ class Arrays(device.Allocations):
 
 def count_copies(item, cache_bytes):
     """The number of copies of the data that exceeds the last-level cache."""
-    each = 3 * item.case.tensor_bytes
+    each = (item.inputs + 1) * item.case.tensor_bytes
     return int(max(2, min(-(-CACHE_FACTOR * cache_bytes // each), MOST_BYTES // each, MOST_COPIES)))
 
 
@@ -65,7 +65,7 @@ def measure_item(library, item, functions, at, names):
 def _measure(timer, arrays, item, functions):
     size = copied_bytes(item) // 2
     copy = arrays.fill(np.zeros(1 << 14, np.uint8), 2 * size)
-    estimate = 3 * item.case.tensor_bytes / 4e6 + 3
+    estimate = (item.inputs + 1) * item.case.tensor_bytes / 4e6 + 3
     contenders = []
     for name, function in functions.items():
         with device.naming(name, len(functions) > 1):

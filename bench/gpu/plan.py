@@ -120,7 +120,7 @@ class Catalogue:
     def describe(self, name):
         """The facts of a case for the table."""
         item, entry = self.items[name], self.entries[name]
-        facts = {"layout": item.layout, "type": item.type, "tensor_bytes": item.case.tensor_bytes}
+        facts = {"layout": item.layout, "type": item.type, "tensor_bytes": item.case.tensor_bytes, "inputs": item.inputs}
         return {**facts, "schedule": entry.get("chosen", ""), "model_us": entry.get("model_us", {})}
 
     def traits(self, task):

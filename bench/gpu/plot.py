@@ -62,7 +62,11 @@ def _panel(title, cases, left, top):
         y = top + STEP * (row + 0.5)
         out.append(_text(left - 8, y + 4, case["name"].split()[0], "end"))
         points = _points(case)
-        limit = left + _x(LIMITS["one_pass" if case["schedule"].startswith("one_pass") else "two_pass"])
+        limit = LIMITS["one_pass" if case["schedule"].startswith("one_pass") else "two_pass"]
+        if case.get("inputs") == 1:
+            # Of 2 and 3 passes instead of 3 and 5.
+            limit *= 2 / 3 if case["schedule"].startswith("one_pass") else 3 / 5
+        limit = left + _x(limit)
         out.append(
             f'<line x1="{limit:.1f}" x2="{limit:.1f}" y1="{y - 7}" y2="{y + 7}"'
             ' stroke="#17becf" stroke-width="3"/>'

@@ -9,11 +9,11 @@ import device
 
 # More than it takes to queue the calls; where it was not, the calls are queued again behind a longer one.
 HOLD_US, MOST_HOLD_US = 5000, 80000
-# (name, misaligned by as many elements, grad_input in place of this argument, replayed from a graph)
+# (name, misaligned by as many elements, the first result in place of this argument, replayed from a graph)
 MODES = [
     ("in a stream", 0, None, False),
-    ("in place of grad_output", 0, 0, False),
-    ("in place of input", 0, 1, False),
+    ("in place of the first argument", 0, 0, False),
+    ("in place of the second argument", 0, 1, False),
     ("in a graph", 0, None, True),
     ("in place in a graph", 0, 0, True),
     ("misaligned", 1, None, False),
@@ -29,9 +29,10 @@ class Queue(device.Allocations):
         self.gradient = device.Gradient(item, function)
         self.sources = [self.place(array) for array in arguments]
         self.results = [self.make_results() for _ in range(count)]
-        # Of grad_output and input, which each call has for itself.
-        self.data = [[self.place(np.zeros_like(array)) for array in arguments[:2]] for _ in range(count)]
-        self.sizes = [array.nbytes for array in arguments[:2]]
+        # Of the tensors that are read, which each call has for itself.
+        data = arguments[: item.inputs]
+        self.data = [[self.place(np.zeros_like(array)) for array in data] for _ in range(count)]
+        self.sizes = [array.nbytes for array in data]
 
     def place(self, array):
         """The address of a copy of `array` that is misaligned by `shift` elements."""
@@ -60,7 +61,7 @@ class Queue(device.Allocations):
         return pointers if in_place is None else [self.data[number][in_place], *pointers[1:]]
 
     def calls(self, in_place):
-        return [self.gradient.bind([*self.data[number], *self.sources[2:], *self.targets(number, in_place)])
+        return [self.gradient.bind([*self.data[number], *self.sources[self.item.inputs :], *self.targets(number, in_place)])
                 for number in range(len(self.results))]
 
     def write_inputs(self, stream):
@@ -125,7 +126,7 @@ def check(library, item, function, count):
             alone = queue.download(0, None)
             worst = max(worst, correctness.compare(item, arguments, alone))
             for name, its_shift, in_place, is_graph in MODES:
-                if its_shift != shift:
+                if its_shift != shift or (in_place is not None and in_place >= item.inputs):
                     continue
                 try:
                     if not check_mode(timer, queue, alone, in_place, is_graph):

@@ -147,6 +147,12 @@ def _cases(cases, by_part, layout):
     return found
 
 
+def over_passes(case):
+    """The key of the ratio to the passes over the tensors of a case, by its kernel and the number of its inputs."""
+    reads = 1 if case["schedule"].startswith("one_pass") else 2
+    return f"over{reads * case.get('inputs', 2) + 1}"
+
+
 def _judge(case):
     """The limits of a case with their states, as judge.py has them, and the reason why it
     has no time."""
@@ -156,7 +162,7 @@ def _judge(case):
     if "us" not in own or case["tensor_bytes"] < LARGE_BYTES:
         return []
     is_one_pass = case["schedule"].startswith("one_pass")
-    over, most = ("over3", LIMIT_ONE_PASS) if is_one_pass else ("over5", LIMIT_TWO_PASS)
+    over, most = over_passes(case), LIMIT_ONE_PASS if is_one_pass else LIMIT_TWO_PASS
     verdicts = []
     for name in (over, *PEERS):
         if name not in case["ratios"]:
@@ -231,8 +237,7 @@ def find_misses(document):
     """The measured time over that of the model by case; without a model, over that of the passes."""
     found = {}
     for case in document["benchmark"]:
-        passes = "over3" if case["schedule"].startswith("one_pass") else "over5"
-        ratio = case["ratios"].get("model", case["ratios"].get(passes))
+        ratio = case["ratios"].get("model", case["ratios"].get(over_passes(case)))
         if ratio:
             found[case["name"]] = ratio
     return found

@@ -10,7 +10,7 @@ MOST_LINES, MOST_WIDTH, MOST_WRONG_WIDTH = 100, 105, 150
 # Most lines of each section.
 MOST = {"machine": 4, "slots": 7, "checks": 9, "notes": 4, "cases": 49, "limits": 5, "counters": 8, "wrong": 13}
 # Columns of ratios by their key.
-SHORT = {"model": "model", "passes": "3/5p", "torch": "torch", "cudnn": "cudnn", "cudnn_graph": "graph",
+SHORT = {"model": "model", "passes": "pass", "torch": "torch", "cudnn": "cudnn", "cudnn_graph": "graph",
          "compile": "compl", "apex": "apex", "flag_gems": "gems", "triton": "tritn", "quack": "quack", "cluster of 4": "of4",
          "two passes": "two"}
 
@@ -23,8 +23,7 @@ def _case_lines(document):
         own, ratios = case["results"].get("bngrad", {}), dict(case["ratios"])
         if "us" not in own:
             continue
-        is_one_pass = case["schedule"].startswith("one_pass")
-        ratios["passes"] = ratios.get("over3" if is_one_pass else "over5", math.nan)
+        ratios["passes"] = ratios.get(results.over_passes(case), math.nan)
         cluster = re.search(r"cluster_blocks = (\d+)", case["schedule"])
         kernel = case["schedule"].split("_")[0] + (f"/{cluster[1]}" if cluster else "")
         rows.append((f"{case['name']:24}{kernel:6}{results.time_text(own):>9}", ratios, results.nearest_mark(case)))

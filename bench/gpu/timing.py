@@ -97,7 +97,7 @@ def summarize(times, own, tensor_bytes, copied_bytes):
     """The results by contender, ratios to `own` with their intervals (judge.py), and the
     bandwidth of the copy.
 
-    `over3` and `over5` are relative to the time of 3 and 5 tensors at the bandwidth
+    `over2`, `over3` and `over5` are relative to the time of 2, 3 and 5 tensors at the bandwidth
     of the copy of the same round, which reads and writes `copied_bytes`."""
     results = {}
     for name, values in times.items():
@@ -113,8 +113,8 @@ def summarize(times, own, tensor_bytes, copied_bytes):
     if own in times and COPY in times:
         scale = copied_bytes / tensor_bytes
         passes = [mine / copy * scale for mine, copy in zip(times[own], times[COPY])]
-        samples["over3"] = [each / 3 for each in passes]
-        samples["over5"] = [each / 5 for each in passes]
+        for number in (2, 3, 5):
+            samples[f"over{number}"] = [each / number for each in passes]
     found = {"results": results, "ratios": {}, "intervals": {}, "bandwidth_gbps": None}
     for name, values in samples.items():
         found["ratios"][name], *found["intervals"][name] = judge.find_interval(values, name)

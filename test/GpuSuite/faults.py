@@ -119,7 +119,7 @@ def all_kinds(clean):
     """A fault of each kind, each in another task, in one run."""
     smoke, benchmark, alternatives, small, queued = (
         tasks(clean, part) for part in ("smoke", "benchmark", "alternatives", "correctness", "queued"))
-    # One launch for each call: alone, two in a stream, in place of grad_output, of input, and in a graph.
+    # One launch for each call: alone, two in a stream, in place of each tensor that is read, and in a graph.
     one_pass = [task for task in queued if "one_pass" in task]
     faults = {
         smoke[0]: ("cuStreamSynchronize|1|sticky=700", "illegal memory access"),
@@ -136,7 +136,7 @@ def all_kinds(clean):
         small[3]: ("cuMemcpyAsync|0|corrupt", "expected "),
         next(task for task in small[4:] if "one_pass" in task): ("cuLaunchKernelEx|1|corrupt", "expected "),
         one_pass[0]: ("cuLaunchKernelEx|3|corrupt", "in a stream: grad_input of queued call 1: other bits"),
-        one_pass[1]: ("cuLaunchKernelEx|6|corrupt", "in place of input: grad_input of queued call 0: other bits"),
+        one_pass[1]: ("cuLaunchKernelEx|6|corrupt", "in place of the second argument: grad_input of queued call 0: other bits"),
         one_pass[2]: ("cuLaunchKernelEx|9|corrupt", "in a graph: grad_input of queued call 1: other bits"),
     }
     # A stream that is not held is no fault of a kernel.

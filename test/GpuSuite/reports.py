@@ -344,7 +344,7 @@ def check_summary(document, names):
     failed = {"0": "no device", "99": "no device", "load": "another call's"}
     lines = summary.make(dict(document, failed=failed), parts, "results/h200")
     for line in (
-        "case                    kernel     time model  3/5p torch compl   of4",
+        "case                    kernel     time model  pass torch compl   of4",
         "32x64x56x56 nchw f32    one/8     61 µs  0.50  1.25  2.00  0.88  1.20",
         "32x64x56x56 nchw bf16   one/8     90 µs  0.74  1.50  0.97     -     -",
         "best of PyTorch, cuDNN, torch.compile over BNGrad, 2 cases, 0 of them with all 3:",

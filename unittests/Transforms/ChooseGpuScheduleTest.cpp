@@ -22,7 +22,7 @@ static OnePassLayout makeLayout(int64_t rows, int64_t channels, int64_t length,
   layout.channels = channels;
   layout.length = length;
   layout.widths = {width, width};
-  layout.sumBytes = 8;
+  layout.sumBytes = layout.exchangedBytes = 8;
   layout.resultBytes = 20;
   layout.lanes = 16 / width;
   return layout;

@@ -40,6 +40,9 @@ void GroupEmitter::enterStage(unsigned number) {
   current = group.stages[number];
   values = current.reduction ? *getReductionValues(current.reduction)
                              : ReductionValues();
+  sumTypes.clear();
+  for (auto [result, term] : values.terms)
+    sumTypes.push_back(cast<FloatType>(term.getType()));
 }
 
 void GroupEmitter::emitIf(OpBuilder &b, Value condition, Body thenBody) const {

@@ -54,10 +54,8 @@ public:
   void enterStage(unsigned number);
 
   // Sums.
-  unsigned numSums() const { return values.terms.size(); }
-  FloatType sumType(unsigned i) const {
-    return cast<FloatType>(values.terms[i].second.getType());
-  }
+  unsigned numSums() const { return sumTypes.size(); }
+  FloatType sumType(unsigned i) const { return sumTypes[i]; }
   /// 0 in the type of sum `i`: a scalar, or a vector of `lanes`.
   Value zero(OpBuilder &b, unsigned i, std::optional<int64_t> lanes = {}) const;
   /// A zero without an error for each sum.
@@ -71,9 +69,10 @@ public:
   Location loc;
   unsigned stageNumber = 0; // of the current stage in the group
   Stage current;
-  ReductionValues values;        // of its reduction, if it has one
-  SmallVector<Value> sizes;      // by loop over the data
-  SmallVector<unsigned> reduced; // loops that are summed over, ascending
+  ReductionValues values;          // of its reduction, if it has one
+  SmallVector<FloatType> sumTypes; // of the sums that are added up
+  SmallVector<Value> sizes;        // by loop over the data
+  SmallVector<unsigned> reduced;   // loops that are summed over, ascending
 };
 
 } // namespace mlir::bngrad

@@ -153,12 +153,11 @@ static SmallVector<linalg::GenericOp> findFirstStage(linalg::GenericOp seed) {
   return members;
 }
 
-/// Grows a group from `seed` over the ops that follow it in its block, with
-/// later stages if `allowsStages`. If a
+/// Grows a group from `seed` over the ops that follow it in its block. If a
 /// later op depends on a member through an op that is not a member (an
 /// all-reduce of the sums, say), that later op is not a member either. Ops of
 /// other groups are no longer in this block.
-static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
+static Group growFrom(linalg::GenericOp seed) {
   SmallVector<linalg::GenericOp> firstStage = findFirstStage(seed);
   Group group;
   group.insert(firstStage.begin(), firstStage.end());
@@ -209,9 +208,8 @@ static Group growFrom(linalg::GenericOp seed, bool allowsStages) {
     if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    bool isStage =
-        allowsStages && generic &&
-        isLaterStage(generic, seed, isChannelResult, isElementResult);
+    bool isStage = generic && isLaterStage(generic, seed, isChannelResult,
+                                           isElementResult);
     if (readsForeign || !readsChannel || !generic ||
         !(isStage ||
           readsAsMember(generic, seed, isChannelResult, isElementResult))) {
@@ -532,11 +530,9 @@ struct BNGradGroupPass : bngrad::impl::BNGradGroupPassBase<BNGradGroupPass> {
       LDBG() << "a group of " << group.size() << ": " << schedule;
       closeGroup(group.getArrayRef(), schedule);
     };
-    // Kernels are emitted for one stage with sums at a time, and a second one
-    // may then keep its data on chip.
     for (linalg::GenericOp generic : generics)
       if (!grouped.contains(generic) && getReductionValues(generic))
-        close(growFrom(generic, /*allowsStages=*/!commonChip));
+        close(growFrom(generic));
     for (linalg::GenericOp generic : generics) {
       if (!isParallel(generic) || grouped.contains(generic))
         continue;

@@ -130,3 +130,24 @@ std::optional<MomentStages> MomentStages::get(const ScheduledGroup &group) {
   }
   return std::nullopt;
 }
+
+/// Whether a per-channel generic of `stage` computes the value of `operand`.
+static bool computes(const Stage &stage, OpOperand *operand) {
+  Value value = operand->get();
+  return llvm::any_of(stage.channelwise, [&](linalg::GenericOp generic) {
+    return llvm::is_contained(generic->getResults(), value) ||
+           llvm::any_of(generic.getDpsInits(), [&](Value output) {
+             return getViewed(output) == getViewed(value);
+           });
+  });
+}
+
+std::optional<MomentStages>
+MomentStages::getAboutFirst(const ScheduledGroup &group) {
+  std::optional<MomentStages> found = get(group);
+  if (!found || found->sum != 1 || group.stages.size() != 3 ||
+      !computes(group.stages[0], found->first) ||
+      !computes(group.stages[1], found->center))
+    return std::nullopt;
+  return found;
+}

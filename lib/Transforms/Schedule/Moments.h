@@ -24,6 +24,9 @@ struct MomentStages {
   /// The only stages with sums, if they are such stages, their sums are in f32,
   /// and their reductions have no other results.
   static std::optional<MomentStages> get(const ScheduledGroup &group);
+  /// As get, if the group has three stages: the first computes `first`, such as
+  /// the first element of the channel, and the second `center`.
+  static std::optional<MomentStages> getAboutFirst(const ScheduledGroup &group);
 };
 
 } // namespace mlir::bngrad

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OnePassLayout.h"
+#include "Moments.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Support/DebugStringHelper.h"
@@ -16,7 +17,32 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// The data that the reduction and an element-wise generic both read.
+ExchangedSums::ExchangedSums(const ScheduledGroup &group) {
+  if (std::optional<MomentStages> moments =
+          MomentStages::getAboutFirst(group)) {
+    types.assign(2, Float64Type::get(group.getMembers().front().getContext()));
+    buffers.resize(group.stages.size());
+    buffers[moments->sum + 1] = {0, 1};
+    return;
+  }
+  for (const Stage &stage : group.stages) {
+    SmallVector<unsigned> &ofStage = buffers.emplace_back();
+    if (!stage.reduction)
+      continue;
+    for (auto [result, term] : getReductionValues(stage.reduction)->terms) {
+      unsigned buffer = 0;
+      while (buffer < types.size() && (types[buffer] != term.getType() ||
+                                       llvm::is_contained(ofStage, buffer)))
+        ++buffer;
+      if (buffer == types.size())
+        types.push_back(term.getType());
+      ofStage.push_back(buffer);
+    }
+  }
+}
+
+/// The data that the first reduction reads, and that a later reduction or an
+/// element-wise generic reads again.
 static SmallVector<Value> findShared(const ScheduledGroup &group) {
   auto collect = [](linalg::GenericOp generic) {
     SmallVector<Value> data;
@@ -27,11 +53,12 @@ static SmallVector<Value> findShared(const ScheduledGroup &group) {
         data.push_back(operand->get());
     return data;
   };
-  SmallVector<Value> elementwise, shared;
-  for (linalg::GenericOp generic : group.elementwise)
-    llvm::append_range(elementwise, collect(generic));
-  for (Value value : collect(group.stages.front().reduction))
-    if (llvm::is_contained(elementwise, value))
+  SmallVector<linalg::GenericOp> generics = group.getDataGenerics();
+  SmallVector<Value> later, shared;
+  for (linalg::GenericOp generic : ArrayRef(generics).drop_front())
+    llvm::append_range(later, collect(generic));
+  for (Value value : collect(generics.front()))
+    if (llvm::is_contained(later, value))
       shared.push_back(value);
   return shared;
 }
@@ -53,11 +80,15 @@ static std::string findUnsuitableResult(const ScheduledGroup &group) {
     if (Type type = getElementTypeOrSelf(result); !type.isIntOrFloat())
       return "expected per-channel results of integers or floats, got '" +
              debugString(type) + "'";
-  linalg::GenericOp reduction = group.stages.front().reduction;
-  for (OpOperand &init : reduction.getDpsInitsMutable())
-    if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
-      results.push_back(init.get());
-  for (linalg::GenericOp generic : group.elementwise)
+  for (linalg::GenericOp reduction : group.getReductions())
+    for (OpOperand &init : reduction.getDpsInitsMutable())
+      if (!isDataMap(reduction.getMatchingIndexingMap(&init)))
+        results.push_back(init.get());
+  // The first of these generics reads no result.
+  SmallVector<linalg::GenericOp> readers = group.getDataGenerics();
+  if (group.stages.front().reduction)
+    readers.erase(readers.begin());
+  for (linalg::GenericOp generic : readers)
     llvm::append_range(inputs, generic.getDpsInputs());
   // Readers of shared memory are identified by the memref.
   for (Value input : inputs)
@@ -96,8 +127,8 @@ static std::string findUnsuitableData(const ScheduledGroup &group) {
       if (Type type = getElementTypeOrSelf(operand); !type.isIntOrFloat())
         return "expected data of integers or floats, got '" +
                debugString(type) + "'";
-  SmallVector<linalg::GenericOp> producers = group.getReductions();
-  for (linalg::GenericOp generic : group.elementwise) {
+  SmallVector<linalg::GenericOp> producers;
+  for (linalg::GenericOp generic : group.getDataGenerics()) {
     for (OpOperand *input : generic.getDpsInputOperands())
       for (linalg::GenericOp producer : producers)
         if (!generic.getMatchingBlockArgument(input).use_empty() &&
@@ -114,18 +145,12 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected sums, and elements that depend on them";
     return std::nullopt;
   }
-  if (group.stages.size() > 1) {
-    reason = "expected sums that do not depend on other per-channel values of "
-             "the group";
-    return std::nullopt;
-  }
   SmallVector<int64_t> sizes = group.getLoopSizes();
   if (ShapedType::isDynamicShape(sizes) || llvm::is_contained(sizes, 0)) {
     reason = "expected static sizes, none of them 0";
     return std::nullopt;
   }
   SmallVector<ReassociationIndices> mergedLoops = group.getMergedLoops();
-  linalg::GenericOp reduction = group.stages.front().reduction;
   SmallVector<bool> isFeature;
   SmallVector<int64_t> lengths;
   for (const ReassociationIndices &mergedLoop : mergedLoops) {
@@ -158,8 +183,19 @@ std::optional<OnePassLayout> OnePassLayout::get(const ScheduledGroup &group,
     reason = "expected loops [N, C, S], [C, S] or [N, C] over dense data";
     return std::nullopt;
   }
-  layout.sumBytes = getSumBytes(reduction);
-  layout.resultBytes = layout.sumBytes;
+  ExchangedSums exchanged(group);
+  auto getBytes = [&](unsigned buffer) {
+    return exchanged.types[buffer].getIntOrFloatBitWidth() / 8;
+  };
+  layout.sumBytes = layout.exchangedBytes = 0;
+  for (const SmallVector<unsigned> &ofStage : exchanged.buffers)
+    for (unsigned buffer : ofStage)
+      layout.sumBytes += getBytes(buffer);
+  for (unsigned buffer : llvm::seq(exchanged.types.size()))
+    layout.exchangedBytes += getBytes(buffer);
+  layout.resultBytes = 0;
+  for (linalg::GenericOp reduction : group.getReductions())
+    layout.resultBytes += getSumBytes(reduction);
   for (linalg::GenericOp generic : group.getChannelwise())
     for (Value init : generic.getDpsInits())
       layout.resultBytes += getWidth(init);
@@ -212,7 +248,7 @@ int64_t OnePassLayout::getStaticBytes(const GpuSchedule &schedule) const {
       int64_t rows = std::max<int64_t>(threads / columns, 1);
       exchanged = std::max(exchanged, getScratchSize(rows, columns, count));
     }
-  return tile * (sumBytes + resultBytes) + exchanged * sumBytes +
+  return tile * (sumBytes + resultBytes) + exchanged * exchangedBytes +
          kMostStages * kMbarrierBytes;
 }
 

@@ -32,6 +32,16 @@ struct FlatRows {
   int64_t pieces;  // the most of a channel in a flat row
 };
 
+/// Buffers in which threads exchange the sums of a channel. The stages of a
+/// group share them. The sums of a mean and of squares about it are those of
+/// the stage of the squares, in f64.
+struct ExchangedSums {
+  explicit ExchangedSums(const ScheduledGroup &group);
+
+  SmallVector<Type> types;                    // by buffer
+  SmallVector<SmallVector<unsigned>> buffers; // by stage and sum
+};
+
 /// How `one_pass` lays a group out over blocks. Its merged loops are [N, C, S]
 /// or [C, S], or [N, C] if channels are innermost.
 struct OnePassLayout {
@@ -39,10 +49,12 @@ struct OnePassLayout {
   int64_t rows;     // N, or 1
   int64_t channels; // C
   int64_t length;   // S, or 1
-  /// Operands that both the sums and the elements read. They stay on chip.
+  /// Operands that the first sums read and that later sums or the elements read
+  /// again. They stay on chip.
   SmallVector<Value> operands;
   SmallVector<int64_t> widths; // bytes of an element, by operand
   int64_t sumBytes;            // for all sums of a channel
+  int64_t exchangedBytes;      // for those that threads exchange at a time
   int64_t resultBytes;         // for all results of a channel
   int64_t lanes;               // the most elements of an access
 

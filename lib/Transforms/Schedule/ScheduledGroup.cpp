@@ -67,9 +67,11 @@ bool mlir::bngrad::readsBeside(linalg::GenericOp generic) {
 }
 
 /// True if the body of `generic` indexes a dim by `index` as a data generic
-/// indexes it by loop `expr`: by the same feature, or by a constant along a
-/// loop that is summed over.
+/// with loops of `sizes` indexes it by loop `expr`: by the same feature, which
+/// is 0 in a loop of one iteration, or by a constant along a loop that is
+/// summed over.
 static bool isIndexOfChannel(Value index, AffineExpr expr,
+                             ArrayRef<int64_t> sizes,
                              ArrayRef<unsigned> features) {
   auto dim = dyn_cast<AffineDimExpr>(expr);
   if (!dim)
@@ -77,6 +79,8 @@ static bool isIndexOfChannel(Value index, AffineExpr expr,
   const unsigned *feature = llvm::find(features, dim.getPosition());
   if (feature == features.end())
     return getConstantIntValue(index).has_value();
+  if (sizes[dim.getPosition()] == 1 && isZeroInteger(index))
+    return true;
   auto loop = index.getDefiningOp<linalg::IndexOp>();
   return loop &&
          static_cast<int64_t>(loop.getDim()) == feature - features.begin();
@@ -92,15 +96,16 @@ bool mlir::bngrad::readsOwnChannelBeside(linalg::GenericOp generic,
                                          ArrayRef<unsigned> features) {
   auto isOwn = [&](Value source, ValueRange indices) {
     return llvm::any_of(data, [&](linalg::GenericOp reader) {
+      SmallVector<int64_t> sizes = reader.getStaticLoopRanges();
       return llvm::any_of(reader.getDpsInputOperands(), [&](OpOperand *input) {
         AffineMap map = reader.getMatchingIndexingMap(input);
         return getData(input->get()) == getData(source) &&
                map.getNumResults() == indices.size() &&
-               llvm::all_of(llvm::zip_equal(indices, map.getResults()),
-                            [&](auto pair) {
-                              auto [index, expr] = pair;
-                              return isIndexOfChannel(index, expr, features);
-                            });
+               llvm::all_of(
+                   llvm::zip_equal(indices, map.getResults()), [&](auto pair) {
+                     auto [index, expr] = pair;
+                     return isIndexOfChannel(index, expr, sizes, features);
+                   });
       });
     });
   };

@@ -1,4 +1,4 @@
-"""emulator.py RUNNER DIR [--long]: runs gradients on the emulator; each must pass --check without an error
+"""emulator.py RUNNER DIR [--long]: runs gradients and forward passes on the emulator; each must pass --check without an error
 of the emulator.
 
 Schedules of large shapes are forced on small data. Every case lists the kernels that must run and, for one-pass
@@ -93,6 +93,7 @@ def quick_cases():
     yield one_pass_forms("columns", "bf16", 16)
     yield from flat_cases()
     yield from stage_cases()
+    yield from training_cases()
     # Parts of larger tensors, which are dense on the device.
     yield Case((4, 6, 8, 8), crops=("dy",), cropped=(2, 3), kernels=("one_pass",))
     yield Case((4, 5, 6, 8), features=(3,), crops=("dy", "x"), cropped=(1, 3), step=2, kernels=("one_pass",))
@@ -133,7 +134,56 @@ def stage_cases():
     yield Case((5, 4, 128), one_pass(threads=64), producer="weights")
 
 
+def training_cases():
+    """The mean and the sums about it, in one kernel whose data stay on chip, or in two passes."""
+    for i, form in enumerate(FORMS):
+        yield dataclasses.replace(one_pass_forms(form, TYPES[(i + 1) % 4], [1, 2, 4, 8][i % 4]), training=True)
+    # Flat rows; data in several stages; rows in parts.
+    yield Case((13, 8, 7, 7), one_pass(columns=4, cluster=2, threads=160), copy="bulk", training=True)
+    yield Case((30, 8, 7, 7), one_pass(columns=8, threads=128), data="bf16", copy="bulk", training=True)
+    yield Case((5, 4, 512), one_pass(cluster=2, threads=64), copy="bulk", training=True)
+    yield Case((290, 24), one_pass(columns=16, cluster=2, threads=32), copy="pieces", training=True)
+    # Neighbours that are computed for each of the three readers of the data.
+    yield Case(**ROWS, schedule=one_pass(cluster=2), producer="relu", consumer="add", training=True)
+    yield Case(**COLUMNS, schedule=one_pass(columns=16, cluster=2), producer="cast", consumer="truncate", training=True)
+    yield Case(**ROWS, schedule=one_pass(columns=2), scale=False, data="bf16", results=("f32", "f64", "f16"),
+               training=True)
+    yield Case(**ROWS, schedule=two_pass(), producer="relu", training=True)
+    # Without elements, there are no data to keep on chip.
+    yield Case(**ROWS, used=(1, 2), training=True)
+    yield Case((1, 3, 1), kernels=("one_pass",), training=True)
+    # A channel alone, whose index is a constant.
+    yield Case((5, 1, 300), two_pass(threads=64, blocks=4), training=True)
+    for i, shape in enumerate([ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD]):
+        yield Case(**shape, schedule=two_pass(), chip=["sm_75", "sm_80"][i % 2], data=TYPES[i],
+                   parameter="f64" if i == 3 else "f32", training=True)
+
+
+def long_training_cases():
+    for form in FORMS:
+        for data in TYPES:
+            for cluster in (1, 2, 4, 8, 16):
+                yield dataclasses.replace(one_pass_forms(form, data, cluster), training=True)
+    for case in flat_cases():
+        if not case.mask and case.producer in ("", "relu"):
+            yield dataclasses.replace(case, training=True, copy="", consumer="")
+    for data in TYPES:
+        parameter = "f64" if data == "f64" else "f32"
+        for shape in (ROWS, ROWS_ODD, COLUMNS, COLUMNS_ODD, dict(shape=(9, 3, 500)), dict(shape=(200, 3)),
+                      dict(shape=(3, 100)), dict(shape=(40, 72))):
+            yield Case(**shape, schedule=two_pass(threads=64, columns=8), data=data, parameter=parameter,
+                       chip="sm_75", training=True)
+    for shape, schedule in BOTH:
+        for used in [(0,), (1,), (2,), (3,), (0, 1), (0, 3), (1, 2)]:
+            if 0 in used or schedule.startswith("two_pass"):
+                yield Case(**shape, schedule=schedule, used=used, training=True)
+        for data, parameter, results in [("bf16", "bf16", ()), ("f32", "f64", ("f32", "f64", "f16")),
+                                         ("f16", "f64", ("f64", "f16", "f64"))]:
+            yield Case(**shape, schedule=schedule, data=data, parameter=parameter, results=results, training=True)
+
+
 def long_cases():
+    yield from long_training_cases()
     for case in flat_cases():
         for threads in (32, 512):
             yield dataclasses.replace(case, schedule=re.sub(r"block_threads = \d+", f"block_threads = {threads}",

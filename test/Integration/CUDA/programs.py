@@ -1,4 +1,4 @@
-"""Programs of one gradient each, and their execution on the emulator; used by the other scripts in this folder."""
+"""Programs of one gradient or one forward pass each, and their execution on the emulator; used by the other scripts in this folder."""
 
 import dataclasses
 import json
@@ -9,7 +9,7 @@ import subprocess
 
 @dataclasses.dataclass
 class Case:
-    """One gradient and its schedule."""
+    """One gradient, or one forward pass, and its schedule."""
 
     shape: tuple
     schedule: str = ""  # parameters of --schedule inside <>; empty: chosen for the
@@ -20,6 +20,7 @@ class Case:
     parameter: str = "f32"
     results: tuple = ()  # types; empty: those of the op's operands
     used: tuple = (0, 1, 2)
+    training: bool = False  # batch_norm_training, whose input is `dy`
     scale: bool = True
     inv_std: bool = False
     statistics: str = "batch"
@@ -46,6 +47,11 @@ class Case:
             return [kind]
         if kind not in ("", "two_pass"):
             return None
+        if self.training:
+            # A mean in f64, or a mean alone, is a pass of its own.
+            is_apart = "f64" in (self.data, self.parameter) or self.used == (1,)
+            sums = ["finish", "reduce", "finish_0", "reduce_0", "finish_1"] if is_apart else ["reduce", "finish"]
+            return sums + ["apply"] * (0 in self.used)
         reads_sums = self.statistics == "batch" or 1 in self.used or 2 in self.used
         return ["reduce"] * reads_sums + ["finish"] + ["apply"] * (0 in self.used)
 
@@ -140,28 +146,20 @@ class Program:
             return (f"  %{name} = tensor.extract_slice %{name}_all{slice} : {whole} to {tensor(element, case.shape)}\n")
 
         body += add_data("dz" if case.producer else "dy", "f16" if case.producer == "cast" else case.data)
-        body += add_data("x", case.data)
+        if not case.training:
+            body += add_data("x", case.data)
         if case.producer:
             operands, text = PRODUCERS[case.producer]
             for name, element, shape in operands:
                 add(name, element or case.data, shapes[shape])
             body += f"  {text.format(**words)}\n"
-        if case.scale:
-            add("scale", case.parameter, channel)
-        add("mean", case.parameter, channel)
-        add("statistic", case.parameter, channel)
-        if case.mask:
-            add("mask", "i1", case.shape)
         elements = case.results or (case.data, case.parameter, case.parameter)
         results = [tensor(element, shape) for element, shape in zip(elements, [case.shape, channel, channel])]
-        body += (
-            f"  %0:3 = bngrad.batch_norm_backward grad_output(%dy : {data}) input(%x : {data})"
-            + (f" scale(%scale : {parameter})" if case.scale else "")
-            + f"\n      mean(%mean : {parameter}) {'inv_std' if case.inv_std else 'variance'}(%statistic : {parameter})"
-            + (f" mask(%mask : {words['b']})" if case.mask else "")
-            + f"\n      {{feature_dims = array<i64: {', '.join(map(str, case.features))}>"
-            + ("" if case.inv_std else ", epsilon = 1.0e-3 : f64")
-            + f", statistics = #bngrad.statistics<{case.statistics}>}} : {', '.join(results)}\n")
+        if case.training:
+            results.append(tensor(case.parameter, channel))
+            body += self.add_training(add, data, parameter, results)
+        else:
+            body += self.add_gradient(add, data, parameter, tensor("i1", case.shape), results)
         values = [f"%0#{i}" for i in case.used]
         types = [results[i] for i in case.used]
         if case.consumer:
@@ -173,6 +171,38 @@ class Program:
         arguments = ", ".join(f"%{name}: {type}" for name, type, _ in self.arguments)
         self.mlir = (f"func.func @f({arguments}) -> ({', '.join(types)}) {{\n{body}"
                      f"  return {', '.join(values)} : {', '.join(types)}\n}}\n")
+
+    def add_training(self, add, data, parameter, results):
+        """Calls `add` for each per-channel argument of the op, and returns its text."""
+        case = self.case
+        channel = tuple(case.shape[f] for f in case.features)
+        if case.scale:
+            add("scale", case.parameter, channel)
+        add("offset", case.parameter, channel)
+        return (
+            f"  %0:4 = bngrad.batch_norm_training input(%dy : {data})"
+            + (f" scale(%scale : {parameter})" if case.scale else "")
+            + f" offset(%offset : {parameter})\n      {{feature_dims = array<i64: {', '.join(map(str, case.features))}>"
+            f", epsilon = 1.0e-3 : f64}} : {', '.join(results)}\n")
+
+    def add_gradient(self, add, data, parameter, mask, results):
+        """As add_training."""
+        case = self.case
+        channel = tuple(case.shape[f] for f in case.features)
+        if case.scale:
+            add("scale", case.parameter, channel)
+        add("mean", case.parameter, channel)
+        add("statistic", case.parameter, channel)
+        if case.mask:
+            add("mask", "i1", case.shape)
+        return (
+            f"  %0:3 = bngrad.batch_norm_backward grad_output(%dy : {data}) input(%x : {data})"
+            + (f" scale(%scale : {parameter})" if case.scale else "")
+            + f"\n      mean(%mean : {parameter}) {'inv_std' if case.inv_std else 'variance'}(%statistic : {parameter})"
+            + (f" mask(%mask : {mask})" if case.mask else "")
+            + f"\n      {{feature_dims = array<i64: {', '.join(map(str, case.features))}>"
+            + ("" if case.inv_std else ", epsilon = 1.0e-3 : f64")
+            + f", statistics = #bngrad.statistics<{case.statistics}>}} : {', '.join(results)}\n")
 
     def specs(self):
         """Data with different sums for each channel, far from 0."""

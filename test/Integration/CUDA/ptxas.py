@@ -38,8 +38,24 @@ def cases(chip, is_quick):
         yield Case((8, 16, 64), schedule, chip=chip, data="bf16", mask=True, results=("f32", "f32", "f32"))
         yield Case((8, 16, 64), schedule, chip=chip, producer="relu", consumer="add")
         yield Case((8, 16, 64), schedule, chip=chip, statistics="global")
+    yield from training_cases(chip, has_clusters, TYPES[:2] if is_quick else TYPES)
     yield Case((8, 16, 64), chip=chip, dynamic=True, data="f16")
     yield Case((64, 16), chip=chip, dynamic=True, mask=True)
+
+
+def training_cases(chip, has_clusters, types):
+    for data, parameter in types:
+        common = dict(chip=chip, data=data, parameter=parameter, training=True)
+        for shape in (ROWS, COLUMNS):
+            yield Case(**shape, schedule=two_pass(threads=256, blocks=1024), **common)
+            yield Case(**shape, schedule=two_pass(threads=512, blocks=264), **common)
+            if has_clusters:
+                yield Case(**shape, **common)
+        if has_clusters:
+            yield Case((32, 2048, 7, 7), **common)
+            yield Case((16, 64, 32), one_pass(columns=4, threads=256), **common)
+            yield Case((16, 64, 33), one_pass(columns=1, threads=512), **common)
+            yield Case((512, 32), one_pass(columns=32, cluster=4, threads=256), **common)
 
 
 def main():

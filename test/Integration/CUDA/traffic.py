@@ -14,6 +14,7 @@ from programs import Case, check, one_pass, run, two_pass
 
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
 MOST_TENSORS = {"one_pass": 3.05, "two_pass": 5.1}
+MOST_TENSORS_OF_TRAINING = {"one_pass": 2.05, "two_pass": 3.1}
 LEAST_EFFICIENCY = 0.98
 TWO_PASS = ("reduce", "finish", "apply")
 
@@ -31,6 +32,14 @@ QUICK = [
     Case((1024, 32), one_pass(columns=32, cluster=2, threads=256), copy="bulk"),
     Case((512, 128), one_pass(columns=32, cluster=4, threads=256), copy="pieces"),
     Case((2048, 64), two_pass(threads=256, blocks=8), chip="sm_75"),
+]
+# Forward passes.
+QUICK += [
+    Case((8, 4, 56, 56), kernels=("one_pass",), training=True),
+    Case((64, 16, 7, 7), one_pass(columns=16, cluster=2, threads=256), data="bf16", copy="bulk", training=True),
+    Case((512, 128), one_pass(columns=32, cluster=4, threads=256), copy="pieces", training=True),
+    Case((8, 4, 56, 56), chip="sm_80", data="bf16", training=True),
+    Case((4096, 64), two_pass(threads=256, blocks=8), chip="sm_75", training=True),
 ]
 LONG = [
     Case((32, 4, 28, 28), one_pass(cluster=cluster, threads=256), data=data)
@@ -84,8 +93,8 @@ def main():
             check(case, done, launches)
             traffic = Traffic(case, launches)
             kind = "one_pass" if len(launches) == 1 else "two_pass"
-            print(f"{kind} {'x'.join(map(str, case.shape))} {case.data}: {traffic}")
-            most = MOST_TENSORS[kind]
+            print(f"{kind}{' training' * case.training} {'x'.join(map(str, case.shape))} {case.data}: {traffic}")
+            most = (MOST_TENSORS_OF_TRAINING if case.training else MOST_TENSORS)[kind]
             assert traffic.bytes <= most and traffic.sectors <= most, f"expected at most {most} tensors"
             assert traffic.efficiency >= LEAST_EFFICIENCY, f"expected an efficiency of at least {LEAST_EFFICIENCY}"
             if case.features == (1,) and math.prod(case.shape[2:]) >= 256:

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Apply/FloatBuilder.h"
 #include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,52 +28,8 @@ using namespace mlir::bngrad;
 /// Elements of a block of runs: 16 KiB of f32 stay in every first-level cache.
 static constexpr int64_t kBlockElements = 4 << 10;
 
-namespace {
-/// Arithmetic on floats of one type, scalars or vectors.
-struct FloatBuilder {
-  OpBuilder &b;
-  Location loc;
-
-  Value add(Value l, Value r) const {
-    return arith::AddFOp::create(b, loc, l, r);
-  }
-  Value sub(Value l, Value r) const {
-    return arith::SubFOp::create(b, loc, l, r);
-  }
-  Value mul(Value l, Value r) const {
-    return arith::MulFOp::create(b, loc, l, r);
-  }
-  Value div(Value l, Value r) const {
-    return arith::DivFOp::create(b, loc, l, r);
-  }
-  /// `value`, a scalar or a vector, as f64.
-  Value extend(Value value) const {
-    Type type = b.getF64Type();
-    if (auto vector = dyn_cast<VectorType>(value.getType()))
-      type = vector.clone(type);
-    return arith::ExtFOp::create(b, loc, type, value);
-  }
-  /// `value`, a scalar or a vector of f64, as f32.
-  Value truncate(Value value) const {
-    Type type = b.getF32Type();
-    if (auto vector = dyn_cast<VectorType>(value.getType()))
-      type = vector.clone(type);
-    return arith::TruncFOp::create(b, loc, type, value);
-  }
-  /// A scalar as a vector if `like` is one.
-  Value broadcast(Value scalar, Value like) const {
-    auto vector = dyn_cast<VectorType>(like.getType());
-    if (!vector)
-      return scalar;
-    return vector::BroadcastOp::create(b, loc, vector.clone(scalar.getType()),
-                                       scalar);
-  }
-};
-} // namespace
-
 Value CpuLoops::toDouble(OpBuilder &b, Value number) const {
-  Value integer = arith::IndexCastOp::create(b, loc, b.getI64Type(), number);
-  return b.createOrFold<arith::SIToFPOp>(loc, b.getF64Type(), integer);
+  return FloatBuilder{b, loc}.toDouble(number);
 }
 
 Value CpuLoops::getReciprocal(OpBuilder &b, Value count) const {
@@ -113,10 +70,7 @@ Value CpuLoops::getBlockCenter(OpBuilder &b, Value first, Value sum,
   Value divisor = math.broadcast(math.truncate(elements), sum);
   Value center = math.add(first, math.div(sum, divisor));
   // An infinite center would turn infinite sums into NaN.
-  Value difference = math.sub(center, center);
-  Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD,
-                                         difference, difference);
-  return arith::SelectOp::create(b, loc, isFinite, center, first);
+  return math.selectFinite(center, first);
 }
 
 Moments CpuLoops::getBlockMoments(OpBuilder &b, const BlockSums &block) const {

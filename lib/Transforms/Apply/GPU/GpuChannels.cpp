@@ -100,6 +100,19 @@ bool mlir::bngrad::mayChange(const GpuGroup &gpu, Value memref) {
   });
 }
 
+bool mlir::bngrad::isOfEarlierStage(const GpuGroup &gpu, Value memref) {
+  auto writes = [&](linalg::GenericOp generic) {
+    return llvm::any_of(generic.getDpsInits(), [&](Value output) {
+      return getViewed(output) == getViewed(memref);
+    });
+  };
+  return llvm::any_of(ArrayRef(gpu.group.stages).take_front(gpu.stageNumber),
+                      [&](const Stage &stage) {
+                        return (stage.reduction && writes(stage.reduction)) ||
+                               llvm::any_of(stage.channelwise, writes);
+                      });
+}
+
 void mlir::bngrad::storeChannel(OpBuilder &b, const GpuGroup &gpu,
                                 OpOperand &result, Value value,
                                 const Indices &indices) {
@@ -117,7 +130,8 @@ mlir::bngrad::loadChannelInputs(OpBuilder &b, const GpuGroup &gpu,
   DenseMap<OpOperand *, Value> loaded;
   for (OpOperand *operand : getChannelInputs(gpu)) {
     Value memref = operand->get();
-    if (storesAtOnce ? isChanged(memref) : mayChange(gpu, memref))
+    if (isOfEarlierStage(gpu, memref) ||
+        (storesAtOnce ? isChanged(memref) : mayChange(gpu, memref)))
       continue;
     loaded[operand] = memref::LoadOp::create(
         b, gpu.loc, memref, locateChannel(b, gpu, *operand, indices));
@@ -128,9 +142,9 @@ mlir::bngrad::loadChannelInputs(OpBuilder &b, const GpuGroup &gpu,
 void mlir::bngrad::computeChannel(OpBuilder &b, const GpuGroup &gpu,
                                   const Indices &indices, ValueRange totals,
                                   const DenseMap<OpOperand *, Value> &loaded,
+                                  DenseMap<Value, Value> computed,
                                   ResultBody body) {
   Location loc = gpu.loc;
-  DenseMap<Value, Value> computed; // by viewed memref
   auto read = [&](OpBuilder &nested, OpOperand &operand) -> Value {
     Value memref = operand.get();
     if (!isa<MemRefType>(memref.getType()))

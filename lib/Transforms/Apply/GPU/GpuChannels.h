@@ -26,10 +26,13 @@ bool isRead(const GpuGroup &gpu, OpOperand &result);
 /// Whether the group may change `memref` other than by writing a channel's
 /// result over that channel's element.
 bool mayChange(const GpuGroup &gpu, Value memref);
+/// Whether a stage before the current one computes `memref`.
+bool isOfEarlierStage(const GpuGroup &gpu, Value memref);
 /// Stores a result of a channel.
 void storeChannel(OpBuilder &b, const GpuGroup &gpu, OpOperand &result,
                   Value value, const Indices &indices);
-/// Loads the inputs of a channel that the group does not change earlier.
+/// Loads the inputs of a channel that the group does not change earlier, and
+/// that no earlier stage computes.
 ///
 /// A thread without a channel may pass another thread's `indices`. If
 /// `storesAtOnce`, that other thread may store its results before this load.
@@ -38,12 +41,13 @@ DenseMap<OpOperand *, Value> loadChannelInputs(OpBuilder &b,
                                                const Indices &indices,
                                                bool storesAtOnce);
 /// Computes the results of a channel from its sums, `totals`, and from its
-/// inputs, some of which may be `loaded`. Calls `body` with each result.
+/// inputs, some of which may be `loaded`. Earlier stages may have `computed`
+/// values, by viewed memref. Calls `body` with each result.
 using ResultBody = function_ref<void(OpBuilder &, OpOperand &, Value)>;
 void computeChannel(OpBuilder &b, const GpuGroup &gpu, const Indices &indices,
                     ValueRange totals,
                     const DenseMap<OpOperand *, Value> &loaded,
-                    ResultBody body);
+                    DenseMap<Value, Value> computed, ResultBody body);
 
 } // namespace mlir::bngrad
 

@@ -40,10 +40,20 @@ static std::string createModuleName(func::FuncOp function) {
 GpuGroup::GpuGroup(OpBuilder &b, const ScheduledGroup &group,
                    const GpuSchedule &schedule, DeviceBuffers &buffers)
     : GroupEmitter(b, group), schedule(schedule), buffers(buffers),
+      moments(MomentStages::getAboutFirst(group)),
       threads(schedule.blockThreads), inner(group.numLoops - 1) {
   channels = at(b).product(pick(sizes, group.features));
   module = createModuleName(
       group.getDataGenerics().front()->getParentOfType<func::FuncOp>());
+}
+
+void GpuGroup::enterStage(unsigned number) {
+  GroupEmitter::enterStage(number);
+  if (moments && number == moments->sum)
+    sumTypes.clear();
+  if (computesMoments())
+    sumTypes.assign(2,
+                    Float64Type::get(group.getMembers().front().getContext()));
 }
 
 //===----------------------------------------------------------------------===//

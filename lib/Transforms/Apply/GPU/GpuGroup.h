@@ -12,6 +12,7 @@
 //   GpuGroup.h     launches, and walks of threads over loops of the data
 //   GpuPieces.h    memory and elements of a piece
 //   GpuSums.h      sums of a thread, a warp, a block
+//   GpuMoments.h   a mean and squares about it, together
 //   GpuChannels.h  per-channel values
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +22,7 @@
 
 #include "Apply/GroupEmitter.h"
 #include "DeviceBuffers.h"
+#include "Schedule/Moments.h"
 
 #include "BNGrad/Dialect/Schedule.h"
 
@@ -107,6 +109,14 @@ public:
   GpuGroup(OpBuilder &b, const ScheduledGroup &group,
            const GpuSchedule &schedule, DeviceBuffers &buffers);
 
+  /// As the base's. The stage of the squares of `moments` has two sums, those
+  /// of emitMoments, and the stage of the mean has none.
+  void enterStage(unsigned number);
+  /// Whether the sums of the current stage are those of emitMoments.
+  bool computesMoments() const {
+    return moments && stageNumber == moments->sum + 1;
+  }
+
   /// As the base's; scalars for one lane.
   Accumulators zeroSums(OpBuilder &b, int64_t lanes = 1) const {
     return lanes == 1 ? GroupEmitter::zeroSums(b)
@@ -127,6 +137,8 @@ public:
 
   const GpuSchedule schedule;
   DeviceBuffers &buffers;
+  /// A mean and squares about it, which are computed together.
+  const std::optional<MomentStages> moments;
   Value channels;        // the number of channels
   const int64_t threads; // of a block
   const unsigned inner;  // the innermost loop

@@ -123,10 +123,12 @@ void Pieces::store(OpBuilder &b, linalg::GenericOp generic, OpOperand &output,
 
 DenseMap<OpOperand *, Value> Pieces::loadCommon(OpBuilder &b,
                                                 linalg::GenericOp generic,
-                                                const Indices &indices) const {
+                                                const Indices &indices,
+                                                OpOperand *other) const {
   DenseMap<OpOperand *, Value> common;
   for (OpOperand *operand : generic.getDpsInputOperands()) {
-    if (generic.getMatchingBlockArgument(operand).use_empty())
+    if (operand == other ||
+        generic.getMatchingBlockArgument(operand).use_empty())
       continue;
     AffineMap map = generic.getMatchingIndexingMap(operand);
     if (Value value = kept.lookup({operand->get(), map})) {

@@ -42,10 +42,11 @@ public:
   Value load(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
              const Indices &indices) const;
   /// Loads the operands that do not depend on the null indices, except for
-  /// those that are already `kept`.
+  /// those that are already `kept`, and without the operand `other`.
   DenseMap<OpOperand *, Value> loadCommon(OpBuilder &b,
                                           linalg::GenericOp generic,
-                                          const Indices &indices) const;
+                                          const Indices &indices,
+                                          OpOperand *other = nullptr) const;
   IRMapping clone(OpBuilder &b, linalg::GenericOp generic,
                   const DenseMap<OpOperand *, Value> &common,
                   const Indices &indices) const;

@@ -8,6 +8,7 @@
 
 #include "GpuSums.h"
 #include "Apply/ElementCloner.h"
+#include "GpuMoments.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -125,6 +126,8 @@ Accumulators mlir::bngrad::emitSums(OpBuilder &b, const Pieces &pieces,
                                     const ThreadPieces &threadPieces,
                                     const Arrivals &arrivals) {
   const GpuGroup &gpu = pieces.gpu;
+  if (gpu.computesMoments())
+    return emitMoments(b, pieces, walk, indices, threadPieces, arrivals);
   IndexBuilder index = gpu.at(b);
   for (unsigned loop : walk.loops)
     indices[loop] = Value();

@@ -20,8 +20,8 @@ struct Arrivals {
   function_ref<void(OpBuilder &, Value)> awaitStep = nullptr;
 };
 
-/// The sums of the current stage over `threadPieces`: per lane unless all lanes
-/// of a piece are of one channel.
+/// The sums of the current stage over `threadPieces`, or those of emitMoments:
+/// per lane unless all lanes of a piece are of one channel.
 Accumulators emitSums(OpBuilder &b, const Pieces &pieces, const Walk &walk,
                       Indices indices, const ThreadPieces &threadPieces,
                       const Arrivals &arrivals = {});

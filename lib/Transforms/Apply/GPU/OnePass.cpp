@@ -42,7 +42,8 @@ OnePass::OnePass(OpBuilder &b, const ScheduledGroup &group,
       rowsOfBlock(layout.getRowsOfBlock(schedule)), lanes(countPieceLanes()),
       flatRows(lanes > 1 && areInOrder(group.getDataGenerics())
                    ? layout.getFlatRows(schedule)
-                   : std::nullopt) {
+                   : std::nullopt),
+      exchanged(group) {
   int64_t run = layout.channelsInnermost ? layout.channels : layout.length;
   if (!flatRows &&
       (run % lanes != 0 || (layout.channelsInnermost && tile % lanes != 0)))
@@ -69,7 +70,7 @@ namespace {
 /// channels, the rows of one channel, or those of several.
 class BlockCode : BlockPart {
 public:
-  BlockCode(OpBuilder &b, const OnePass &gpu, const TileBlock &block);
+  BlockCode(OpBuilder &b, OnePass &gpu, const TileBlock &block);
 
   void emit(OpBuilder &b);
 
@@ -88,6 +89,11 @@ private:
   /// all these elements share them.
   KeptPieces keepOperands(OpBuilder &b) const;
 
+  /// Emits the sums and the per-channel results of the current stage, which
+  /// later stages and the elements then read on chip.
+  void emitStage(OpBuilder &b, const Arrivals &arrivals);
+  /// The buffers in which the threads exchange the sums of the current stage.
+  SmallVector<Value> getScratch() const;
   /// Adds up the sums of this block and stores them to the slots.
   void emitSums(OpBuilder &b, const Arrivals &arrivals) const;
   void emitSumsOfChannel(OpBuilder &b, const Arrivals &arrivals) const;
@@ -112,8 +118,8 @@ private:
   void arrive(OpBuilder &b, bool isRelaxed = false) const;
   void wait(OpBuilder &b) const;
 
+  OnePass &onePass; // enters the stages
   const Value thread;
-  const ValueRange scratch; // for sums across a block
   TileChannels tileChannels;
   ThreadGrid flatGrid; // the threads for flat rows
   std::unique_ptr<Pieces> pieces;
@@ -139,7 +145,8 @@ void OnePass::emit(OpBuilder &b) {
   } else if (layout.channelsInnermost) {
     scratchSize = getScratchSize(countThreadRows(), tile / lanes, lanes);
   }
-  llvm::append_range(shared, getSharedTypes(scratchSize));
+  for (Type type : exchanged.types)
+    shared.push_back(getSharedType(scratchSize, type));
   int64_t tiles = llvm::divideCeil(layout.channels, tile);
   launch(
       b, "one_pass",
@@ -171,9 +178,8 @@ TileBlock::TileBlock(OpBuilder &b, const OnePass &gpu, const Kernel &kernel)
   firstRow = index.add(index.mul(rank, least), index.min(rank, numLarger));
 }
 
-BlockCode::BlockCode(OpBuilder &b, const OnePass &gpu, const TileBlock &block)
-    : BlockPart(gpu, block), thread(block.kernel.thread),
-      scratch(block.kernel.shared.drop_front(gpu.channelBuffers.size())),
+BlockCode::BlockCode(OpBuilder &b, OnePass &gpu, const TileBlock &block)
+    : BlockPart(gpu, block), onePass(gpu), thread(block.kernel.thread),
       tileChannels(gpu, block) {
   if (gpu.flatRows)
     createFlatPieces(b);
@@ -184,18 +190,32 @@ BlockCode::BlockCode(OpBuilder &b, const OnePass &gpu, const TileBlock &block)
 void BlockCode::emit(OpBuilder &b) {
   TileCopies copies(b, gpu, block, *pieces, flat);
   copies.emit(b);
-  tileChannels.load(b);
+  onePass.enterStage(0);
+  bool beginsWithoutSums = !gpu.current.reduction;
+  if (beginsWithoutSums)
+    tileChannels.finish(b);
+  copies.awaitAll(b);
+  for (unsigned number :
+       llvm::seq<unsigned>(beginsWithoutSums, gpu.group.stages.size())) {
+    onePass.enterStage(number);
+    tileChannels.load(b);
+  }
   pieces->kept = keepOperands(b);
+  onePass.enterStage(0);
+  if (beginsWithoutSums) {
+    gpu.barrier(b);
+    tileChannels.readResultsOnChip(b, *pieces, 0);
+    onePass.enterStage(gpu.moments ? gpu.moments->sum + 1 : 1);
+  }
   auto awaitStep = [&](OpBuilder &nested, Value step) {
     copies.awaitStep(nested, step);
   };
-  emitSums(b, {copies.getStepsOfStage(), awaitStep});
-  if (gpu.cluster == 1)
-    gpu.barrier(b);
-  arrive(b);
-  wait(b);
-  tileChannels.finish(b);
-  gpu.barrier(b);
+  emitStage(b, {copies.getStepsOfStage(), awaitStep});
+  while (gpu.stageNumber + 1 < gpu.group.stages.size()) {
+    tileChannels.readResultsOnChip(b, *pieces, gpu.stageNumber);
+    onePass.enterStage(gpu.stageNumber + 1);
+    emitStage(b, /*arrivals=*/{});
+  }
   // Other blocks may still read memory that the results overwrite.
   bool storesLast = gpu.cluster > 1 && gpu.readsResults;
   // No block may exit before the others have read its slots.
@@ -203,11 +223,31 @@ void BlockCode::emit(OpBuilder &b) {
   // The elements need not wait for these stores, as they read results on chip.
   if (!storesLast)
     tileChannels.store(b);
-  tileChannels.readResultsOnChip(b, *pieces);
+  if (gpu.moments)
+    tileChannels.readResultsOnChip(b, *pieces, gpu.moments->sum);
+  tileChannels.readResultsOnChip(b, *pieces, gpu.stageNumber);
   emitElements(b);
   wait(b);
   if (storesLast)
     tileChannels.store(b);
+}
+
+void BlockCode::emitStage(OpBuilder &b, const Arrivals &arrivals) {
+  emitSums(b, arrivals);
+  if (gpu.cluster == 1)
+    gpu.barrier(b);
+  arrive(b);
+  wait(b);
+  tileChannels.finish(b);
+  gpu.barrier(b);
+}
+
+SmallVector<Value> BlockCode::getScratch() const {
+  ValueRange buffers =
+      block.kernel.shared.drop_front(gpu.channelBuffers.size());
+  return llvm::map_to_vector(
+      gpu.exchanged.buffers[gpu.stageNumber],
+      [&](unsigned buffer) -> Value { return buffers[buffer]; });
 }
 
 void BlockCode::arrive(OpBuilder &b, bool isRelaxed) const {
@@ -299,6 +339,7 @@ void BlockCode::storeTotals(OpBuilder &b, ValueRange totals, Value number,
 void BlockCode::emitSumsOfFlatRows(OpBuilder &b,
                                    const Arrivals &arrivals) const {
   IndexBuilder index = at(b);
+  SmallVector<Value> scratch = getScratch();
   Value stride = index.constant(flatGrid.rows);
   Walk walk = gpu.createWalk(b, /*loops=*/{0}, stride, gpu.lanes);
   Value to = index.add(block.firstRow, block.rows);
@@ -347,7 +388,10 @@ void BlockCode::emitSumsOfChannel(OpBuilder &b,
   gpu.delinearize(b, block.firstChannel, gpu.group.features, indices);
   Accumulators sums;
   // The rows of the block are adjacent in shared memory.
-  if (readsOnChip(gpu.current.reduction)) {
+  if (llvm::all_of(gpu.computesMoments()
+                       ? gpu.group.getReductions()
+                       : SmallVector<linalg::GenericOp>{gpu.current.reduction},
+                   [&](auto reduction) { return readsOnChip(reduction); })) {
     sums = bngrad::emitSums(
         b, LinearPieces(*pieces),
         gpu.createWalk(b, {gpu.inner}, stride, gpu.lanes), indices,
@@ -360,7 +404,7 @@ void BlockCode::emitSumsOfChannel(OpBuilder &b,
                             gpu.createWalk(b, gpu.reduced, stride, gpu.lanes),
                             indices, {first, thread, stride, to}, arrivals);
   }
-  storeTotals(b, addAcrossBlock(b, block.kernel, sums, scratch), thread,
+  storeTotals(b, addAcrossBlock(b, block.kernel, sums, getScratch()), thread,
               index.constant(0));
 }
 
@@ -422,7 +466,7 @@ void BlockCode::emitSumsOfColumns(OpBuilder &b,
                              {block.firstRow, grid.row, stride, to}, arrivals));
       },
       toCarried(gpu.zeroSums(b, gpu.lanes))));
-  addAcrossRows(b, block.kernel, grid, sums, gpu.lanes, scratch,
+  addAcrossRows(b, block.kernel, grid, sums, gpu.lanes, getScratch(),
                 [&](OpBuilder &nested, Value element, ValueRange totals) {
                   tileChannels.storeSlots(nested, totals, element);
                 });

@@ -23,23 +23,47 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
+/// The entries of `memref` among the results of `stage`; null if there are
+/// none.
+static const ChannelArray *findResult(const StageArrays &stage, Value memref) {
+  for (const auto &[operand, array] : stage.results)
+    if (getViewed(operand->get()) == getViewed(memref))
+      return &array;
+  return nullptr;
+}
+
 void OnePass::planChannels() {
   auto planArray = [&](Type type) -> ChannelArray {
     int64_t offset = channelBuffers[type];
     channelBuffers[type] += tile;
     return {type, offset};
   };
-  for (unsigned i : llvm::seq(numSums()))
-    slots.push_back(planArray(sumType(i)));
-  for (OpOperand *result : getChannelResults(*this))
-    if (isRead(*this, *result) && !isResult(result->get()))
-      results.push_back(
-          {result, planArray(getElementTypeOrSelf(result->get()))});
+  for (unsigned number : llvm::seq(group.stages.size())) {
+    enterStage(number);
+    StageArrays &stage = arrays.emplace_back();
+    for (unsigned i : llvm::seq(numSums()))
+      stage.slots.push_back(planArray(sumType(i)));
+    for (OpOperand *result : getChannelResults(*this))
+      if (isRead(*this, *result) && !findResult(stage, result->get()))
+        stage.results.push_back(
+            {result, planArray(getElementTypeOrSelf(result->get()))});
+  }
+  for (unsigned number : llvm::seq(group.stages.size())) {
+    enterStage(number);
+    readsResults |= readsOwnResults();
+  }
+  enterStage(0);
+}
+
+bool OnePass::readsOwnResults() {
+  SmallVector<Value> inputs;
   for (OpOperand *input : getChannelInputs(*this))
-    readsResults |= isResult(input->get());
-  linalg::GenericOp reduction = current.reduction;
-  for (Value input : reduction.getDpsInputs())
-    readsResults |= isResult(input);
+    inputs.push_back(input->get());
+  if (linalg::GenericOp reduction = current.reduction)
+    llvm::append_range(inputs, reduction.getDpsInputs());
+  return llvm::any_of(inputs, [&](Value input) {
+    return isResult(input) && !findEarlierResult(input);
+  });
 }
 
 Value TileChannels::getBuffer(const ChannelArray &array) const {
@@ -48,11 +72,12 @@ Value TileChannels::getBuffer(const ChannelArray &array) const {
   });
 }
 
-void TileChannels::readResultsOnChip(OpBuilder &b, Pieces &pieces) const {
+void TileChannels::readResultsOnChip(OpBuilder &b, Pieces &pieces,
+                                     unsigned number) const {
   IndexBuilder index = at(b);
   AffineMap featureMap =
       getFeatureMap(b.getContext(), gpu.group.numLoops, gpu.group.features);
-  for (const auto &[operand, array] : gpu.results) {
+  for (const auto &[operand, array] : gpu.arrays[number].results) {
     Value first = index.sub(block.firstChannel, index.constant(array.offset));
     pieces.onChip[getViewed(operand->get())] = {
         getBuffer(array), featureMap, {first}};
@@ -60,9 +85,17 @@ void TileChannels::readResultsOnChip(OpBuilder &b, Pieces &pieces) const {
 }
 
 bool OnePass::isResult(Value memref) const {
-  return llvm::any_of(results, [&](const ChannelResult &result) {
-    return getViewed(result.operand->get()) == getViewed(memref);
+  return llvm::any_of(arrays, [&](const StageArrays &stage) {
+    return findResult(stage, memref) != nullptr;
   });
+}
+
+const ChannelArray *OnePass::findEarlierResult(Value memref) const {
+  for (const StageArrays &stage :
+       llvm::reverse(ArrayRef(arrays).take_front(stageNumber)))
+    if (const ChannelArray *array = findResult(stage, memref))
+      return array;
+  return nullptr;
 }
 
 Value TileChannels::loadEntry(OpBuilder &b, const ChannelArray &array,
@@ -79,21 +112,21 @@ void TileChannels::storeEntry(OpBuilder &b, Value value,
 
 void TileChannels::storeSlots(OpBuilder &b, ValueRange totals,
                               Value slot) const {
-  for (auto [array, total] : llvm::zip_equal(gpu.slots, totals))
+  for (auto [array, total] : llvm::zip_equal(gpu.ofStage().slots, totals))
     storeEntry(b, total, array, slot);
 }
 
 SmallVector<Value> TileChannels::loadSlot(OpBuilder &b, Value slot,
                                           Value number) const {
   if (gpu.cluster == 1)
-    return llvm::map_to_vector(gpu.slots, [&](const ChannelArray &array) {
-      return loadEntry(b, array, slot);
-    });
+    return llvm::map_to_vector(
+        gpu.ofStage().slots,
+        [&](const ChannelArray &array) { return loadEntry(b, array, slot); });
   IndexBuilder index = at(b);
   number = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), number);
   DenseMap<Type, Value> mapped; // the entry at offset 0, by type
   SmallVector<Value> sums;
-  for (const ChannelArray &array : gpu.slots) {
+  for (const ChannelArray &array : gpu.ofStage().slots) {
     int64_t bytes = array.type.getIntOrFloatBitWidth() / 8;
     Value &first = mapped[array.type];
     if (!first)
@@ -142,9 +175,9 @@ void TileChannels::load(OpBuilder &b) {
   // Threads past the last slot load the first one.
   IndexBuilder index = at(b);
   Value isSlot = isBelow(index, *slot, countSlots(b));
-  loaded = loadChannelInputs(
+  loaded.insert_range(loadChannelInputs(
       b, gpu, getChannel(b, index.select(isSlot, *slot, index.constant(0))),
-      /*storesAtOnce=*/false);
+      /*storesAtOnce=*/false));
 }
 
 Indices TileChannels::getChannel(OpBuilder &b, Value slot) const {
@@ -154,15 +187,18 @@ Indices TileChannels::getChannel(OpBuilder &b, Value slot) const {
 }
 
 void TileChannels::finish(OpBuilder &b) const {
-  int64_t parts = countSharers();
+  bool hasSums = !gpu.ofStage().slots.empty();
+  int64_t parts = hasSums ? countSharers() : 1;
   block.kernel.forEachShared(
       b, gpu.tile, parts, [&](OpBuilder &nested, Value slot, Value part) {
         IndexBuilder index = at(nested);
         // The last tile may have fewer channels.
         Value isSlot = isBelow(index, slot, countSlots(nested));
         Value first = index.constant(0);
-        SmallVector<Value> totals =
-            addSlots(nested, index.select(isSlot, slot, first), part, parts);
+        SmallVector<Value> totals;
+        if (hasSums)
+          totals =
+              addSlots(nested, index.select(isSlot, slot, first), part, parts);
         gpu.emitIf(
             nested, index.bitAnd(isSlot, isZero(index, part)),
             [&](OpBuilder &inside) { finishChannel(inside, slot, totals); });
@@ -171,13 +207,26 @@ void TileChannels::finish(OpBuilder &b) const {
 
 void TileChannels::finishChannel(OpBuilder &b, Value slot,
                                  ValueRange totals) const {
-  DenseMap<Value, Value> computed; // by viewed memref
-  computeChannel(b, gpu, getChannel(b, slot), totals, loaded,
-                 [&](OpBuilder &, OpOperand &result, Value value) {
-                   computed[getViewed(result.get())] = value;
-                 });
-  for (const auto &[operand, array] : gpu.results)
-    storeEntry(b, computed.at(getViewed(operand->get())), array, slot);
+  DenseMap<Value, Value> earlier, computed; // by viewed memref
+  auto store = [&](unsigned number) {
+    for (const auto &[operand, array] : gpu.arrays[number].results)
+      storeEntry(b, computed.at(getViewed(operand->get())), array, slot);
+  };
+  auto add = [&](OpBuilder &, OpOperand &result, Value value) {
+    computed[getViewed(result.get())] = value;
+  };
+  if (gpu.computesMoments()) {
+    for (const auto &[operand, array] : gpu.arrays[0].results)
+      earlier[getViewed(operand->get())] = loadEntry(b, array, slot);
+    computeMoments(b, gpu, getChannel(b, slot), totals, loaded, earlier, add);
+    store(gpu.moments->sum);
+    return store(gpu.stageNumber);
+  }
+  for (OpOperand *input : getChannelInputs(gpu))
+    if (const ChannelArray *array = gpu.findEarlierResult(input->get()))
+      earlier[getViewed(input->get())] = loadEntry(b, *array, slot);
+  computeChannel(b, gpu, getChannel(b, slot), totals, loaded, earlier, add);
+  store(gpu.stageNumber);
 }
 
 void TileChannels::store(OpBuilder &b) const {
@@ -188,10 +237,11 @@ void TileChannels::store(OpBuilder &b) const {
       Value isSlot = isBelow(at(nested), slot, countSlots(nested));
       gpu.emitIf(nested, isSlot, [&](OpBuilder &inside) {
         Indices indices = getChannel(inside, slot);
-        for (const auto &[operand, array] : gpu.results)
-          if (!gpu.buffers.isTemporary(operand->get()))
-            storeChannel(inside, gpu, *operand, loadEntry(inside, array, slot),
-                         indices);
+        for (const StageArrays &stage : gpu.arrays)
+          for (const auto &[operand, array] : stage.results)
+            if (!gpu.buffers.isTemporary(operand->get()))
+              storeChannel(inside, gpu, *operand,
+                           loadEntry(inside, array, slot), indices);
       });
     });
   });

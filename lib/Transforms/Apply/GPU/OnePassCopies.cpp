@@ -361,8 +361,6 @@ void TileCopies::emitBulkCopies(OpBuilder &b) {
         emitRowCopies(nested);
     });
   });
-  if (stages.count == 1)
-    awaitStage(b, index.constant(0));
 }
 
 void TileCopies::forEachPiece(OpBuilder &b, unsigned i, const Segments &copied,
@@ -431,8 +429,6 @@ void TileCopies::emitAsyncPieces(OpBuilder &b) {
         NVVM::CpAsyncMBarrierArriveOp::create(
             nested, loc, getMbarrier(nested, stage), /*noinc=*/true);
       }));
-  if (stages.count == 1)
-    awaitStage(b, index.constant(0));
 }
 
 void TileCopies::emitElementCopies(OpBuilder &b) const {
@@ -447,6 +443,11 @@ void TileCopies::emitElementCopies(OpBuilder &b) const {
                  });
   }
   gpu.barrier(b);
+}
+
+void TileCopies::awaitAll(OpBuilder &b) const {
+  if (stages.count == 1)
+    awaitStage(b, constant(b, 0));
 }
 
 void TileCopies::emit(OpBuilder &b) {

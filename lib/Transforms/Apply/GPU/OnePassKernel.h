@@ -10,7 +10,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_ONEPASSKERNEL_H
 
 #include "GpuChannels.h"
-#include "GpuSums.h"
+#include "GpuMoments.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -30,6 +30,12 @@ struct ChannelResult {
   ChannelArray array;
 };
 
+/// What a stage of the group has in shared memory.
+struct StageArrays {
+  SmallVector<ChannelArray> slots; // by sum
+  SmallVector<ChannelResult> results;
+};
+
 /// Emits the kernel of `#bngrad.schedule<one_pass>`.
 class OnePass : public GpuGroup {
 public:
@@ -39,7 +45,12 @@ public:
 
   void emit(OpBuilder &b);
 
+  /// Whether `memref` is a result of any stage that is needed.
   bool isResult(Value memref) const;
+  /// The entries of `memref` that a stage before the current one computes; null
+  /// if there is none.
+  const ChannelArray *findEarlierResult(Value memref) const;
+  const StageArrays &ofStage() const { return arrays[stageNumber]; }
   /// The rows of threads in a block whose columns are channels.
   int64_t countThreadRows() const {
     return std::max<int64_t>(threads / (tile / lanes), 1);
@@ -49,8 +60,8 @@ public:
   const int64_t cluster, tile, rowsOfBlock; // rows at most
   int64_t lanes;
   std::optional<FlatRows> flatRows;
-  SmallVector<ChannelArray> slots; // by sum
-  SmallVector<ChannelResult> results;
+  const ExchangedSums exchanged;
+  SmallVector<StageArrays> arrays;               // by stage
   llvm::MapVector<Type, int64_t> channelBuffers; // elements, by type
   bool readsResults = false;       // whether the kernel reads memory of results
   DenseMap<Value, Value> flatData; // by memref: [row, element of a flat row]
@@ -59,6 +70,7 @@ private:
   /// Elements of a piece, 1 if the data do not allow vectors.
   int64_t countPieceLanes() const;
   void planChannels();
+  bool readsOwnResults();
 };
 
 /// A block of the kernel: its place in the cluster, and its part of the data.
@@ -101,8 +113,10 @@ public:
   TileCopies(OpBuilder &b, const OnePass &gpu, const TileBlock &block,
              Pieces &pieces, FlatPieces *flat);
 
-  /// Begins the copies, and ends them unless they come in stages.
+  /// Begins the copies.
   void emit(OpBuilder &b);
+  /// Waits for all copies unless they come in stages.
+  void awaitAll(OpBuilder &b) const;
   /// The steps of a stage, or 0 if the threads have waited for all data.
   int64_t getStepsOfStage() const {
     return stages.count > 1 ? stages.steps : 0;
@@ -177,21 +191,22 @@ private:
   Value mbarriers; // by stage
 };
 
-/// The sums and results of a tile's channels (OnePassChannels.cpp).
+/// The sums and results of a tile's channels, of the current stage unless
+/// stated otherwise (OnePassChannels.cpp).
 class TileChannels : BlockPart {
 public:
   TileChannels(const OnePass &gpu, const TileBlock &block)
       : BlockPart(gpu, block) {}
 
-  /// Makes `pieces` read results from shared memory.
-  void readResultsOnChip(OpBuilder &b, Pieces &pieces) const;
+  /// Makes `pieces` read the results of stage `number` from shared memory.
+  void readResultsOnChip(OpBuilder &b, Pieces &pieces, unsigned number) const;
   /// Stores the sums of the block to a slot.
   void storeSlots(OpBuilder &b, ValueRange totals, Value slot) const;
   /// Loads the inputs of the channel whose results the thread computes.
   void load(OpBuilder &b);
   /// Adds the slots of all blocks, and computes the results of the tile.
   void finish(OpBuilder &b) const;
-  /// Makes the first block of a cluster store the results of the tile.
+  /// Makes the first block of a cluster store the results of all stages.
   void store(OpBuilder &b) const;
 
 private:

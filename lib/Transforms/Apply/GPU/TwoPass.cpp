@@ -129,8 +129,8 @@ void TwoPass::emitChannelSums(OpBuilder &b, const Partials &partials,
            Indices indices(group.numLoops);
            delinearize(nested, channel, group.features, indices);
            Accumulators sums =
-               emitSums(nested, Pieces(*this, lanes), slicing.walk, indices,
-                        getSlice(nested, slicing, number, kernel.thread));
+               emitThreadSums(nested, lanes, slicing.walk, indices,
+                              getSlice(nested, slicing, number, kernel.thread));
            SmallVector<Value> totals =
                addAcrossBlock(nested, kernel, sums, kernel.shared);
            emitIf(nested, isZero(inside, kernel.thread), [&](OpBuilder &store) {
@@ -198,9 +198,9 @@ void TwoPass::emitSumsOfTile(OpBuilder &b, const Kernel &kernel,
   Accumulators sums = fromCarried(emitIf(
       b, index.bitAnd(isColumn, isRow),
       [&](OpBuilder &nested) {
-        return toCarried(emitSums(nested, Pieces(*this, lanes),
-                                  tiles.slicing.walk, indices,
-                                  getSlice(nested, tiles.slicing, slice, row)));
+        return toCarried(
+            emitThreadSums(nested, lanes, tiles.slicing.walk, indices,
+                           getSlice(nested, tiles.slicing, slice, row)));
       },
       toCarried(zeroSums(b, lanes))));
   Value firstOfTile =
@@ -320,12 +320,16 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
     return indices;
   };
   DenseMap<OpOperand *, Value> loaded;
+  DenseMap<Value, Value> known; // values of stage 0
   auto finish = [&](OpBuilder &nested, Value column, ValueRange totals) {
     Value channel = at(nested).add(first, column);
     emitIf(
         nested, isBelow(at(nested), channel, channels), [&](OpBuilder &inside) {
           Indices indices = getIndices(inside, channel);
+          if (moments)
+            return finishMoments(inside, indices, totals, loaded, known);
           computeChannel(inside, *this, indices, totals, loaded,
+                         DenseMap<Value, Value>(),
                          [&](OpBuilder &store, OpOperand &result, Value value) {
                            if (isRead(*this, result))
                              storeChannel(store, *this, result, value, indices);
@@ -345,10 +349,14 @@ void TwoPass::emitFinishOfTile(OpBuilder &b, const Kernel &kernel,
           kernel.getSharedNumber(b, grid.columns, parts)) {
     // Threads past the last channel load the block's first one.
     Value own = index.add(first, *number);
-    loaded = loadChannelInputs(
-        b, *this,
-        getIndices(b, index.select(isBelow(index, own, channels), own, first)),
-        /*storesAtOnce=*/true);
+    Indices indices =
+        getIndices(b, index.select(isBelow(index, own, channels), own, first));
+    if (moments) {
+      known = computeFirst(b, indices);
+      loaded = loadMomentInputs(b, indices);
+    } else {
+      loaded = loadChannelInputs(b, *this, indices, /*storesAtOnce=*/true);
+    }
   }
   Value channel = index.add(first, column);
   Accumulators sums = fromCarried(emitIf(
@@ -367,17 +375,17 @@ void TwoPass::emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch) {
   if (current.reduction) {
     bool isByColumns = group.isFeature(inner);
     Value tiles = channels;
-    Value elementsOfBlock =
-        index.constant(threads * countLanes(*this, current.reduction));
+    int64_t lanes = countLanes(*this, getReductions());
+    Value elementsOfBlock = index.constant(threads * lanes);
     if (isByColumns) {
-      int64_t columns = std::min<int64_t>(schedule.blockAccesses, threads) *
-                        countLanes(*this, current.reduction);
+      int64_t columns =
+          std::min<int64_t>(schedule.blockAccesses, threads) * lanes;
       tiles = index.ceilDiv(channels, index.constant(columns));
       elementsOfBlock = index.constant(
           std::max<int64_t>(threads / schedule.blockAccesses, 1));
     }
     partials = createPartials(b, countSlices(b, tiles, elementsOfBlock));
-    emitByLanes(b, current.reduction, [&](OpBuilder &nested, int64_t lanes) {
+    emitByLanes(b, getReductions(), [&](OpBuilder &nested, int64_t lanes) {
       if (isByColumns)
         emitColumnSums(nested, partials, lanes);
       else
@@ -393,7 +401,9 @@ void TwoPass::emit(OpBuilder &b) {
   SmallVector<Value> scratch;
   for (unsigned stage : llvm::seq(group.stages.size())) {
     enterStage(stage);
-    emitStage(b, scratch);
+    // The kernels of the squares compute the results of all stages.
+    if (!moments || computesMoments())
+      emitStage(b, scratch);
   }
   for (linalg::GenericOp generic : group.elementwise) {
     emitByLanes(b, generic, [&](OpBuilder &nested, int64_t lanes) {

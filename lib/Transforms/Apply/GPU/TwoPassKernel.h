@@ -10,6 +10,7 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_GPU_TWOPASSKERNEL_H
 
 #include "GpuChannels.h"
+#include "GpuMoments.h"
 #include "GpuSums.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -27,6 +28,28 @@ public:
   void emit(OpBuilder &b);
 
 private:
+  // A mean and squares about it (TwoPassMoments.cpp).
+  /// The values that stage 0 computes for a channel, by viewed memref.
+  DenseMap<Value, Value> computeFirst(OpBuilder &b,
+                                      const Indices &indices) const;
+  /// The first element of the channel of each of `lanes` lanes.
+  Value loadFirst(OpBuilder &b, const Indices &indices, int64_t lanes) const;
+  /// Loads the inputs of a channel in the stages of the moments.
+  DenseMap<OpOperand *, Value> loadMomentInputs(OpBuilder &b,
+                                                const Indices &indices) const;
+  /// Computes and stores the results of a channel from the sums of emitMoments,
+  /// `totals`, and what is already `known` of stage 0.
+  void finishMoments(OpBuilder &b, const Indices &indices, ValueRange totals,
+                     const DenseMap<OpOperand *, Value> &loaded,
+                     DenseMap<Value, Value> known) const;
+
+  /// The reductions for which the current kernels read the data.
+  SmallVector<linalg::GenericOp> getReductions() const;
+  /// The sums of a thread over its pieces.
+  Accumulators emitThreadSums(OpBuilder &b, int64_t lanes, const Walk &walk,
+                              const Indices &indices,
+                              const ThreadPieces &threadPieces) const;
+
   /// Emits the kernels of the current stage. Appends the memory of partial sums
   /// to `scratch`.
   void emitStage(OpBuilder &b, SmallVectorImpl<Value> &scratch);
