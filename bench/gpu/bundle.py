@@ -264,7 +264,7 @@ class Bundle:
         shutil.copy(runtime, self.folder)
         for name in SUITE:
             shutil.copy(HERE / name, self.folder)
-        for name in ("cases.py", "judge.py"):
+        for name in ("cases.py", "judge.py", "passes.py"):
             shutil.copy(HERE.parent / name, self.folder)
         return manifest
 
