@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuMoments.h"
+#include "Apply/ElementCloner.h"
 #include "Apply/FloatBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
