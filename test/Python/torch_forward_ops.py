@@ -214,7 +214,7 @@ def test_threads_do_not_change_bits(layout):
 def test_errors():
     x, s, o, m, v = (tensor.detach() for tensor in operands(torch.float32))
     cases = [
-        (lambda: training(x, s[:2]), "scale: expected size.* 3, got 2|scale: expected the sizes"),
+        (lambda: training(x, s[:2]), "scale: expected dim 0 .* 3, got 2|scale: expected the sizes"),
         (lambda: training(x, s, o.double()), "offset: expected the dtype of scale, f32, got f64"),
         (lambda: training(x.long()), "input: expected dtype .* got int64"),
         (lambda: training(x, epsilon=-1.0), "expected epsilon .* got -1"),
@@ -225,8 +225,8 @@ def test_errors():
         (lambda: inference(x, m), "expected either variance or inv_std, got none"),
         (lambda: inference(x, m, variance=v, inv_std=v), "expected either variance or inv_std, got both"),
         (lambda: inference(x, m, inv_std=v, epsilon=0.5), "expected epsilon to be 0 with an inv_std"),
-        (lambda: inference(x, m[:2], variance=v), "mean: expected size .* 3, got 2"),
-        (lambda: inference(x, m, offset=o.half(), variance=v), "offset: expected dtype .* got f16"),
+        (lambda: inference(x, m[:2], variance=v), "mean: expected dim 0 .* 3, got 2"),
+        (lambda: inference(x, m, offset=o.half(), variance=v), "offset: expected the dtype of .* got f16"),
         (lambda: inference(x, m, variance=v.to("meta")), "variance: expected the device of input, cpu, got meta"),
     ]
     for call, message in cases:
