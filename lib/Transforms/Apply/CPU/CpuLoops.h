@@ -348,10 +348,10 @@ protected:
   /// values.
   void finishMoments(OpBuilder &b, ArrayRef<Value> features,
                      const Moments &channel);
-  /// Whether vectors of channels hold all values that finishMoments computes.
-  bool haveMomentsVectors();
-  /// The same for a piece of the channels.
+  /// The same for a piece of the channels, which needs `haveMomentsVectors`.
   void finishMoments(OpBuilder &b, const Piece &piece, const Moments &all);
+  /// Whether `hasChannelVectors` holds in both stages of the moments.
+  bool haveMomentsVectors();
 
   /// Whether the schedule is for AArch64's NEON: except for a few old x86-64
   /// CPUs, no other CPU has a fused multiply-add with 128-bit vectors.
