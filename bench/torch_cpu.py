@@ -7,32 +7,23 @@ it, a value of BNGRAD_ISA: bngrad and PyTorch both use nothing newer. --assert f
 
 One thread on one core; CPU time of the process, minima of rounds in which all
 contenders take turns. Both allocate their outputs, which eager PyTorch cannot
-get from the caller. Memory that is freed stays with the process, so that nobody
-pays for its pages.
+get from the caller.
 """
 
 import argparse
 import dataclasses
 import math
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import textwrap
 import time
 
 import instruction_sets
 import machine
+import torch_process
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Read by the C library when the process starts, and by PyTorch.
-SETTINGS = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 32),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
-    "MALLOC_TOP_PAD_": str(1 << 29),
-    "OMP_NUM_THREADS": "1",
-}
 FIRST = (32, 64, 56, 56)
 SHAPES = {
     "ResNet-50": [(16, 64, 112, 112), FIRST, (16, 256, 56, 56), (16, 128, 28, 28), (16, 512, 28, 28),
@@ -70,24 +61,6 @@ PARTS = {
     "forward": Part("native_batch_norm", 2, dict(zip(KINDS, (1.3, 1.3, 1.0, 1.0))),
                     dict(zip(KINDS, (5.0, 1.4, 1.8, 1.8))), None),
 }
-
-
-def restart(isa):
-    """Runs this program again on one core, with the settings."""
-    settings = dict(SETTINGS)
-    if isa:
-        settings |= instruction_sets.find(isa).environment
-    if all(os.environ.get(name) == value for name, value in settings.items()):
-        return
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | settings)
-
-
-def find_cpu_isa():
-    """The best instruction set of this CPU, which a process finds that is held to none."""
-    program = "import bngrad; print(bngrad.explain((4, 3, 5), 'bf16', rounds=1).isa)"
-    free = {name: value for name, value in os.environ.items() if name != "BNGRAD_ISA"}
-    return subprocess.run([sys.executable, "-c", program], env=free, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def nothing():
@@ -340,19 +313,15 @@ def report(described, version, parts, compiled, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--isa", default=os.environ.get("BNGRAD_ISA"),
-                        help="a value of BNGRAD_ISA (default: BNGRAD_ISA, or all that the CPU has)")
+    torch_process.add_isa_option(parser)
     parser.add_argument("--output", type=pathlib.Path, help="default: bench/results/torch-<instruction set>.md")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--assert", dest="asserts", action="store_true", help="fail if a ratio is below its limit")
     arguments = parser.parse_args()
-    restart(arguments.isa)
+    torch_process.restart(arguments.isa, threads=1)
     import torch
 
-    import bngrad
-
-    isa = bngrad.explain((4, 3, 5), "bf16", rounds=1).isa
-    described = machine.describe(ROOT, 1) | {"isa": isa, "cpu_isa": find_cpu_isa()}
+    described = torch_process.describe(ROOT, 1)
     instruction_sets.hold_inductor(torch)
 
     torch.set_num_threads(1)
@@ -360,7 +329,7 @@ def main():
     compiled = measure_compiled(arguments.rounds)
     parts = {part: (measure_tiny(part, arguments.rounds), measure_shapes(part, arguments.rounds)) for part in PARTS}
     lines = report(described, torch.__version__, parts, compiled, arguments.rounds)
-    output = arguments.output or ROOT / "bench" / "results" / f"torch-{instruction_sets.find(isa).stem}.md"
+    output = arguments.output or ROOT / "bench" / "results" / f"torch-{instruction_sets.find(described['isa']).stem}.md"
     output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
     failures = []
