@@ -39,10 +39,10 @@ class BNGrad_Clause<dag arguments, int index> {
 }
 
 // Base class of the ops: pure computations on tensors with type and shape
-// inference. Operands and results are named by roles of Roles.def, from which
-// verification and inference follow. Operands come before attributes. An op
-// defines the methods of BatchNormOpInterface for which neither the defaults nor
-// its attribute accessors suffice.
+// inference. Operands and results are named after roles of Roles.def, which
+// determine verification and type inference. Operands come before attributes. An
+// op defines the methods of BatchNormOpInterface for which neither the defaults
+// nor its attribute accessors suffice.
 class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
         BNGrad_BatchNormOpInterface, NoMemoryEffect,
@@ -120,7 +120,7 @@ class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
 
 // Operands of several ops.
 def BNGrad_GradOutput : Arg<BNGrad_FloatTensor,
-    "gradient of the loss by the output; shape of input">;
+    "gradient of the loss with respect to the output; shape of input">;
 def BNGrad_Input : Arg<BNGrad_FloatTensor, "input of the forward pass">;
 def BNGrad_Scale : Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">;
 def BNGrad_Mean : Arg<BNGrad_FloatTensor, "per-channel mean">;
@@ -158,8 +158,8 @@ def BNGrad_BatchNormBackwardOp
     rounded once to its own element type.
 
     An absent `scale` counts as 1. Where `mask` is false, grad_output counts as
-    0 (a select, so a NaN there does not spread): the gradient of a fused ReLU.
-    An unused result costs nothing.
+    0 (a select, so a NaN there does not spread). This gives the gradient of a
+    fused ReLU. An unused result costs nothing.
 
     The operands may be sharded over processes (docs/distributed.md). Then
     grad_input covers the shard, while grad_scale and grad_offset cover the
@@ -404,8 +404,9 @@ def BNGrad_BatchNormTrainingOp
     never negative. Infinities and NaN follow from the formulas.
 
     An absent `scale` counts as 1, an absent `offset` as 0. Without elements,
-    mean and variance are 0 and inv_std is 1/sqrt(epsilon). An unused result costs nothing. Running statistics are not
-    part of the op: they follow from `mean` and `variance` by per-channel ops.
+    mean and variance are 0 and inv_std is 1/sqrt(epsilon). An unused result
+    costs nothing. Running statistics are not part of the op: they follow from
+    `mean` and `variance` by per-channel ops.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -418,8 +419,8 @@ def BNGrad_BatchNormTrainingOp
            `mean`, `variance` and `inv_std` with the sizes of `input` at
            `feature_dims`.
 
-    The results may have any float types. Inferred are that of `input` for
-    `output`, and the type of the arithmetic for the statistics.
+    The results may have any float types. Type inference gives `output` the
+    element type of `input`, and the statistics the type of the arithmetic.
 
     Example:
 
@@ -471,10 +472,10 @@ def BNGrad_BatchNormInferenceOp
     output = (input - mean) * (scale * r) + offset
     ```
 
-    It is computed in this form, as the difference of input * (scale * r) and
-    mean * (scale * r) would lose digits. All arithmetic is in the widest element
-    type among the operands, at least f32; the result is rounded once. An absent
-    `scale` counts as 1, an absent `offset` as 0.
+    It is computed in this form, because the difference of input * (scale * r)
+    and mean * (scale * r) would lose digits. All arithmetic is in the widest
+    element type among the operands, at least f32; the result is rounded once. An
+    absent `scale` counts as 1, an absent `offset` as 0.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -524,10 +525,10 @@ def BNGrad_BatchNormTrainingReduceOp
     : BNGrad_BatchNormOp<"batch_norm_training_reduce"> {
   let summary = "The sums of the statistics of batch normalization";
   let description = [{
-    The sums from which the statistics of a batch follow that is spread over
-    several devices, and the number M of elements that they cover. All three may
-    be added up over the devices, however uneven the parts are; a part without
-    elements has sums and a count of 0.
+    The sums that give the statistics of a batch that is spread over several
+    devices, and the number M of elements that they cover. All three may be added
+    up over the devices, however uneven the parts are; a part without elements
+    has sums and a count of 0.
 
     ```
     sum        = sum of (input - shift)
@@ -536,8 +537,8 @@ def BNGrad_BatchNormTrainingReduceOp
     ```
 
     An absent `shift` counts as 0. The sum without a shift gives the mean of the
-    whole batch, and the sums with this mean as `shift` give its variance. A
-    variance from a `shift` that is far from the mean loses digits.
+    whole batch, and the sums with this mean as `shift` give its variance. If
+    `shift` is far from the mean, the variance loses digits.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
