@@ -10,7 +10,7 @@
 // such as grad_output or input, which both the sums and grad_input read. With a
 // control function that always agrees, it moves per-channel square roots and
 // divisions into the loop over the elements. The rules here avoid both.
-// The measure is lexicographic: every rewrite lowers the first of these numbers
+// The measure is lexicographic. Every rewrite lowers the first of these numbers
 // that it changes: named element-wise ops; the generics that each
 // tensor.extract depends on, counted once per path; generics; the generics that
 // each generic depends on, counted in the same way; groups of dims that

@@ -129,9 +129,10 @@ def BNGradLinalgToLoopsPass
   let description = [{
     Needs: linalg on memrefs.
     Gives: upstream's loops (`--convert-linalg-to-loops`). LLVM may unroll only
-    the innermost loop of an op. Without the annotation, it would also unroll
-    the loops around it, up to a thousand stores, and compile them in quadratic
-    time. Fails: never; an op on tensors is unchanged.
+           the innermost loop of an op. Without the annotation, it would also
+           unroll the loops around it, up to a thousand stores, and compile them
+           in quadratic time.
+    Fails: never; an op on tensors is unchanged.
 
     Before:
 
