@@ -49,5 +49,5 @@ defm threads : Eq<"threads", "N|caller",
                   "(default: this machine's cores)">;
 def reassociate_sums
     : Flag<["--"], "reassociate-sums">,
-      HelpText<"Add sums of the program in any order, as its source may: more "
-               "exact and faster">;
+      HelpText<"Add up the program's sums in any order, as its source allows: "
+               "more exact and faster">;

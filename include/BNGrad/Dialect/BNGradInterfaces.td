@@ -36,7 +36,7 @@ def BNGrad_BatchNormOpInterface : OpInterface<"BatchNormOpInterface"> {
     InterfaceMethod<"Whether grad_input differentiates through the statistics.",
         "::mlir::bngrad::Statistics", "getStatistics", (ins), "",
         [{ return ::mlir::bngrad::Statistics::Batch; }]>,
-    InterfaceMethod<"The type of all arithmetic; the default is the widest "
+    InterfaceMethod<"The accumulator type; the default is the widest "
                     "float element type among the operands, at least f32.",
         "::mlir::FloatType", "getAccumulatorType", (ins), "",
         [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>

@@ -130,8 +130,8 @@ struct ReferenceTraining {
 ///   inv_std  = 1/sqrt(variance + epsilon)
 ///   output   = (input - mean) * (scale * inv_std) + offset
 ///
-/// Epsilon is rounded to the type of all arithmetic. M = 0: mean and variance
-/// are 0. Infinities and NaN follow from the formulas.
+/// Epsilon is rounded to the accumulator type. If M = 0, mean and variance are
+/// 0. Infinities and NaN follow from the formulas.
 ///
 /// With G = 4*u_acc*(4 + log2(M + 1)), t = G * sqrt(mean^2 + variance) and
 /// A_var = (sqrt(variance) + 2t)^2, the bound of a result is
