@@ -72,7 +72,7 @@ public:
   void reset();
 
 private:
-  /// Each takes some 100 KB.
+  /// Each takes about 100 KB.
   static constexpr size_t kMostEntries = 128;
 
   /// Not held while a kernel is loaded or compiled.

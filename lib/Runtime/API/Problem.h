@@ -25,8 +25,8 @@ struct Problem {
   double epsilon;
   bool isBatch;
   bool isInvStd;
-  /// Of the running statistics, and whether the running variance is that of
-  /// M - 1.
+  /// The momentum of the running statistics, and whether the running variance
+  /// is unbiased (with M - 1).
   double momentum;
   bool isUnbiased;
   /// Whether asynchronous calls are expected.

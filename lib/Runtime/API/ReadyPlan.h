@@ -38,7 +38,7 @@ private:
     bool has(Operand result) const { return results >> result & 1; }
   };
   static const Kernel &getKernel(bngradKernelKind_t kind);
-  /// A table of ones, beside the tables of operands.
+  /// A table of ones, in addition to the tables of operands.
   static constexpr int kOnes = kNumOperands;
 
   /// How often the loops read or write each operand.

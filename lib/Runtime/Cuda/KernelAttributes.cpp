@@ -41,7 +41,7 @@ bool LoadedKernel::allowDynamicShared(int bytes) {
   if (allowed == 0)
     setCarveout(kWholeCarveout);
   // The most without the attribute. The attribute's initial value may be larger
-  // than what such a launch can have.
+  // than such a launch can have.
   allowed = std::max(allowed, kDefaultShared - properties.staticShared);
   if (bytes > allowed &&
       !setAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes))

@@ -124,7 +124,7 @@ static bool isLaterStage(linalg::GenericOp later, linalg::GenericOp seed,
 
 /// The per-channel generics before `seed`, in the order of the block, whose
 /// results it reads and that read elements of their channel, such as the first
-/// one, beside their operands. Nothing else reads them before `seed`.
+/// one, besides their operands. Nothing else reads them before `seed`.
 static SmallVector<linalg::GenericOp> findFirstStage(linalg::GenericOp seed) {
   SmallVector<unsigned> features;
   seed.getParallelDims(features);

@@ -282,7 +282,7 @@ Accumulators mlir::bngrad::emitMoments(OpBuilder &b, const Pieces &pieces,
     next = index.mul(count, index.constant(most));
   }
   emitLoop(next, chunks.count, one, kUnroll);
-  // Of the rest, each piece is a chunk.
+  // Each of the remaining pieces is a chunk.
   emitLoop(chunks.getRest(index), threadPieces.to, threadPieces.stride, 1);
   Distances total = thread.getFromFirst(b, VisitedPieces::fromValues(carried));
   Value noError = FloatBuilder{b, gpu.loc}.constant(0, total.sum);
