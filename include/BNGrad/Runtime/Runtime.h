@@ -8,8 +8,8 @@
 /*
  * libBNGradRuntime.so: batch normalization and its gradient for programs
  * without a compiler. A tensor descriptor has a shape and strides, an operator
- * descriptor has the tensors of an operator, and a call passes their data. For a
- * gradient:
+ * descriptor has the tensors of an operator, and a call passes their data. For
+ * a gradient:
  *
  *   create a handle, tensor descriptors and an operator descriptor;
  *   ask for the size of the workspace, and allocate it;
