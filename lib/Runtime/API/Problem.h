@@ -33,7 +33,7 @@ struct Problem {
   bool isAsynchronous;
   int numFeatureDims;
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
-  /// The type of arithmetic.
+  /// The accumulator type.
   bngradDtype_t accumulator;
   /// Null if only this process takes part.
   bngradProcessGroup_t group;

@@ -15,8 +15,8 @@
 
 namespace bngrad {
 
-/// Computes an op by the ready kernels. They take dense parameters in the type
-/// of arithmetic, and an inv_std. Other parameters are first converted to
+/// Computes an op by the ready kernels. They take dense parameters in the
+/// accumulator type, and an inv_std. Other parameters are first converted to
 /// tables in the workspace, and results are converted back.
 class ReadyPlan : public Plan {
 public:

@@ -28,7 +28,7 @@ enum class Progress : int64_t {
   Done = 2
 };
 
-/// What one process knows of a collective, as it is sent.
+/// What one process knows about a collective, in the form in which it is sent.
 struct Header {
   /// The number of collectives that the process started before.
   int64_t index;

@@ -45,7 +45,7 @@ LogicalResult verifyOneDevice(Attribute attribute,
                               std::optional<Mesh> &mesh, EmitError emitError);
 
 /// The same for a sharding of XLA, such as `{devices=[2,1]0,1}`. A sharding
-/// that does not give a number of devices is over `numDevices` of them.
+/// that does not give a number of devices spans `numDevices` devices.
 ///
 /// Errors: a diagnostic, and failure.
 LogicalResult verifyOneDevice(StringRef text, int64_t numDevices,

@@ -236,7 +236,7 @@ protected:
                                 ArrayRef<Value> ivs) const;
   /// Adds the uniform operands of `generic` to those of `run`.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
-  /// A piece of `operand` in the type of arithmetic.
+  /// A piece of `operand` in the accumulator type.
   Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                     const Run &run, const Piece &piece) const;
   /// Clones the body of `generic` for a piece. `sums` are the values of a
