@@ -177,8 +177,8 @@ def BNGrad_BatchNormBackwardOp
            compatible shapes, equal to the sizes of `input` at `feature_dims`.
       (C4) exactly one of `variance` and `inv_std` is given.
       (C5) `epsilon` is finite and >= 0, and 0 with `inv_std`.
-      (C6) the shape of `grad_input` is compatible with that of `input`, those
-           of `grad_scale` and `grad_offset` with that of `mean`.
+      (C6) the shape of `grad_input` is compatible with that of `input`, and the
+           shapes of `grad_scale` and `grad_offset` with that of `mean`.
 
     Compatible means equal, or dynamic on one side.
 
@@ -282,7 +282,7 @@ def BNGrad_BatchNormBackwardReduceOp
            `mask` is compatible with that of `input`.
       (C3) the shape of `mean` is compatible with the sizes of `input` at
            `feature_dims`.
-      (C4) the element type of `sums` is the widest among those of
+      (C4) the element type of `sums` is the widest of the types of
            `grad_output`, `input` and `mean`, at least f32.
       (C5) the shape of `sums` is compatible with 2 followed by that of `mean`.
 
@@ -415,9 +415,9 @@ def BNGrad_BatchNormTrainingOp
       (C3) `scale` and `offset` have one element type and compatible shapes,
            equal to the sizes of `input` at `feature_dims`.
       (C4) `epsilon` is finite and >= 0.
-      (C5) the shape of `output` is compatible with that of `input`, those of
-           `mean`, `variance` and `inv_std` with the sizes of `input` at
-           `feature_dims`.
+      (C5) the shape of `output` is compatible with that of `input`, and the
+           shapes of `mean`, `variance` and `inv_std` with the sizes of `input`
+           at `feature_dims`.
 
     The results may have any float types. Type inference gives `output` the
     element type of `input`, and the statistics the type of the arithmetic.
@@ -546,7 +546,7 @@ def BNGrad_BatchNormTrainingReduceOp
       (C2) `input` has fewer than 2^63 elements per channel.
       (C3) the shape of `shift` is compatible with the sizes of `input` at
            `feature_dims`.
-      (C4) the element type of `sum` and `square_sum` is the widest among those
+      (C4) the element type of `sum` and `square_sum` is the widest of the types
            of `input` and `shift`, at least f32.
       (C5) the shapes of `sum` and `square_sum` are compatible with the sizes of
            `input` at `feature_dims`.
