@@ -139,8 +139,7 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> packed{
       *this, "packed",
-      llvm::cl::desc(
-          "With export-c: only entries that take packed parameters"),
+      llvm::cl::desc("With export-c: only entries that take packed parameters"),
       llvm::cl::init(false)};
   Option<bool> infer{
       *this, "infer",
@@ -217,8 +216,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> packed{
       *this, "packed",
-      llvm::cl::desc(
-          "With export-c: only entries that take packed parameters"),
+      llvm::cl::desc("With export-c: only entries that take packed parameters"),
       llvm::cl::init(false)};
   Option<bool> infer{
       *this, "infer",
