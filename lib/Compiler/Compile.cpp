@@ -131,8 +131,8 @@ static ArrayRef<StringRef> getLibraryPrefixes(Device device) {
   return device == Device::Cpu ? ArrayRef(kCpu) : ArrayRef(kCuda);
 }
 
-/// Adds the attributes with which other tools generate the same code from text;
-/// for x86, `llc -disable-lsr`.
+/// Adds attributes so that other tools (for x86, `llc -disable-lsr`) generate
+/// the same code from the text.
 static void describeTarget(llvm::Module &module,
                            const llvm::TargetMachine &machine) {
   for (llvm::Function &function : module) {
@@ -145,8 +145,8 @@ static void describeTarget(llvm::Module &module,
   }
 }
 
-/// The optimized LLVM IR of the lowered `module`; null and a diagnostic if
-/// none.
+/// Returns the optimized LLVM IR of the lowered `module`, or null after
+/// emitting a diagnostic.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module,
                                                const CompileOptions &options,
                                                llvm::TargetMachine &machine,

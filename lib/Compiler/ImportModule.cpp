@@ -63,8 +63,8 @@ static LogicalResult verifyNoRecursion(func::FuncOp function, ModuleOp module,
   return failure(result.wasInterrupted());
 }
 
-/// Reports a type of more elements than any memory has, whose products
-/// overflow.
+/// Reports a type with more elements than any memory has, because products of
+/// its sizes would overflow.
 static LogicalResult verifyType(Location loc, Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped || !shaped.hasRank())
@@ -80,7 +80,7 @@ static LogicalResult verifyType(Location loc, Type type) {
                         << kMostElements << ", got " << type;
 }
 
-/// Reports an op that nothing lowers as it is meant.
+/// Reports an op that no pass lowers correctly.
 static LogicalResult verifyOp(Operation *op) {
   auto report = [&](const Twine &expected) {
     return emitError(op->getLoc())
@@ -88,12 +88,12 @@ static LogicalResult verifyOp(Operation *op) {
   };
   if (!op->isRegistered())
     return report("an op of a registered dialect");
-  // Its lowering calls a library of MLIR's, which nothing is linked with.
+  // Its lowering calls MLIR's runner library, which is not linked.
   if (isa<vector::PrintOp>(op))
     return report("no op that prints");
   if (isa<LLVM::CallIntrinsicOp, LLVM::InlineAsmOp>(op))
     return report("an op that MLIR knows the effects of");
-  // What no pass defines.
+  // No pass defines any other poison.
   if (isa<ub::PoisonOp>(op))
     return report("poison of a number or a vector");
   for (Type type : op->getResultTypes())
@@ -112,7 +112,7 @@ static LogicalResult verifyOp(Operation *op) {
   return success();
 }
 
-/// Reports what a call or an address of a function stands for.
+/// Reports a call that was not inlined, or the address of a function.
 static LogicalResult verifyInlined(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return op->emitError("expected a call that can be inlined in '")
@@ -145,7 +145,7 @@ static LogicalResult verifyFunctions(ModuleOp module) {
 
 LogicalResult mlir::bngrad::importModule(ModuleOp module,
                                          const ImportOptions &options) {
-  // The interfaces by which ops are bufferized and translated, too.
+  // This also registers the interfaces that bufferize and translate ops.
   DialectRegistry registry;
   mlir::bngrad::registerAllDialects(registry);
   module.getContext()->appendDialectRegistry(registry);
@@ -153,14 +153,14 @@ LogicalResult mlir::bngrad::importModule(ModuleOp module,
   if (options.reassociateSums)
     pm.addNestedPass<func::FuncOp>(createBNGradReassociateSumsPass());
   addImportPasses(pm);
-  // A region takes calls of one block, and what the branches of several decide
-  // is not followed.
+  // A function with several blocks cannot be inlined into a region, and the
+  // checks do not follow branches between blocks.
   pm.addPass(createLiftControlFlowToSCFPass());
   addInlinePasses(pm);
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
     return failure();
-  // An op is reported before those of its regions.
+  // An op is reported before the ops in its regions.
   WalkResult unknown = module.walk<WalkOrder::PreOrder>(
       [](Operation *op) -> WalkResult { return verifyOp(op); });
   return failure(unknown.wasInterrupted() || failed(verifyFunctions(module)));

@@ -38,8 +38,8 @@ std::string mlir::bngrad::printSymbol(StringRef name) {
   return text;
 }
 
-/// The functions that are called like `entries`; an empty list and a reason if
-/// one of them is not there.
+/// Returns the functions that `entries` name, or an empty list and a reason if
+/// one of them does not exist.
 static SmallVector<func::FuncOp>
 findEntries(ModuleOp module, ArrayRef<Entry> entries, std::string &reason) {
   SmallVector<func::FuncOp> selected;
@@ -70,8 +70,8 @@ LogicalResult mlir::bngrad::selectEntries(ModuleOp module,
     return failure();
   for (auto function : module.getOps<func::FuncOp>())
     function.setPrivate();
-  // First of all, selected functions give up their names, which others may
-  // take.
+  // Rename all selected functions first, because other entries may take their
+  // names.
   SymbolTable symbols(module);
   auto rename = [&](Operation *symbol) {
     LogicalResult result = symbols.renameToUnique(symbol, {&symbols});
@@ -137,8 +137,8 @@ bool mlir::bngrad::isWritten(Value buffer) {
       return llvm::any_of(user->getResults(), isWritten);
     if (auto tensor = dyn_cast<bufferization::ToTensorOp>(user))
       return tensor.getWritable();
-    // A choice or another order of it, and a value of a region, which is not
-    // followed further.
+    // The results of regions are not followed, so a terminator counts as a
+    // write. Other memref results, such as a select, are followed.
     if (user->hasTrait<OpTrait::IsTerminator>() && !isa<func::ReturnOp>(user))
       return true;
     if (llvm::any_of(user->getResults(), [](Value result) {
@@ -162,7 +162,7 @@ static void findSizes(func::FuncOp function,
   unsigned numArguments = function.getNumArguments();
   if (!llvm::hasSingleElement(function.getBody()))
     return;
-  // A function that returns the sizes alone.
+  // Build a function that returns only the sizes.
   OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
   func::FuncOp sizes = function.clone();
   module->push_back(sizes);
@@ -206,8 +206,8 @@ static void findSizes(func::FuncOp function,
   }
 }
 
-/// The module of one process, if `module` has shard annotations; null: it has
-/// none.
+/// Returns the module of one process if `module` has shard annotations, or null
+/// if it has none.
 static FailureOr<OwningOpRef<ModuleOp>> clonePartitioned(ModuleOp module) {
   OwningOpRef<ModuleOp> part;
   bool isAnnotated =
@@ -235,7 +235,7 @@ mlir::bngrad::findExportedFunctions(ModuleOp module) {
       continue;
     ExportedFunction &exported = functions.emplace_back();
     exported.name = function.getSymName().str();
-    // Names are those of the gradients, types those of the shards.
+    // The names come from the original function, the types from the shards.
     FunctionType types = function.getFunctionType();
     if (*part)
       types = (*part)

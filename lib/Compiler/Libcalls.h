@@ -19,8 +19,8 @@ class Module;
 
 namespace mlir::bngrad {
 
-/// Checks that `module` calls nothing but the libraries of C and mathematics,
-/// and functions whose names begin with one of `prefixes`.
+/// Checks that `module` calls only libc, libm, and functions whose names begin
+/// with one of `prefixes`.
 ///
 /// Errors: a diagnostic at `loc` and failure.
 LogicalResult verifyCalls(const llvm::Module &module, Location loc,

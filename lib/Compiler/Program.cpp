@@ -70,7 +70,7 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
       dlclose(handle);
   });
   ExecutionEngineOptions options;
-  // A function_ref: the callable must outlive create().
+  // `transformer` is a function_ref, so the callable must outlive create().
   std::string unknown;
   auto transform = [&, &machine = *machine](llvm::Module *llvmModule) {
     llvm::Error error = optimize(*llvmModule, machine);

@@ -120,7 +120,7 @@ struct FoldEmptyInput : OpInterfaceRewritePattern<BatchNormOpInterface> {
 
 /// Takes the inv_std of the training op that computed the variance, where it
 /// has the same bits: 1/sqrt(variance + epsilon) of the same numbers, in the
-/// type of all arithmetic of both ops, without a rounding to another type.
+/// accumulator type of both ops, without a rounding to another type.
 template <typename Op> struct ShareInvStd : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 

@@ -111,7 +111,7 @@ static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// The role of the operand whose element type the operand `role` has.
+/// The role of the operand that determines the element type of operand `role`.
 static Role getRoleWithType(const Operands &op, Role role) {
   RoleType type = getInfo(role).type;
   if (type == RoleType::AsInput)
@@ -248,9 +248,9 @@ LogicalResult mlir::bngrad::detail::verify(BatchNormOpInterface op) {
       verifyOperands(emitError, Operands(op, op.getOperandRoles()));
   if (failed(shapes))
     return failure();
-  // The types of results: (C4) of the two reduces. Their shapes: (C6) of the
-  // gradient and of inference, (C5) of both reduces and of training, (C8) of
-  // the elemt half.
+  // The types of results: (C4) of both reduce ops. The shapes of results: (C6)
+  // of the gradient and of inference, (C5) of both reduce ops and of training,
+  // (C8) of the elemt half.
   for (auto [role, result] :
        llvm::zip_equal(op.getResultRoles(), op->getResults())) {
     Type type = getElementTypeOrSelf(result);
@@ -381,7 +381,7 @@ void BatchNormBackwardOp::build(OpBuilder &builder, OperationState &state,
 //===----------------------------------------------------------------------===//
 
 int64_t mlir::bngrad::getStorageBytes(Type type) {
-  // LLVM aligns those of 80 bits to 16 bytes.
+  // LLVM aligns floats of 80 bits to 16 bytes.
   if (isa<FloatType>(type) && type.getIntOrFloatBitWidth() % 8 == 0)
     return llvm::PowerOf2Ceil(type.getIntOrFloatBitWidth() / 8);
   for (unsigned width : {1, 8, 16, 32, 64})

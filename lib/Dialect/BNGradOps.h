@@ -22,7 +22,8 @@ using HasEpsilon = decltype(std::declval<T>().getEpsilon());
 
 /// The operands of an op by role, null if absent, and its attributes.
 struct Operands {
-  /// Of an op or its adaptor, which has operands of `roles`.
+  /// Collects the operands of an op or of its adaptor, which have these
+  /// `roles`.
   template <typename T>
   Operands(T op, ArrayRef<Role> roles)
       : featureDims(op.getFeatureDims()), values(getValues(op)),

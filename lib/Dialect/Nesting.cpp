@@ -22,8 +22,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// More than programs have. Upstream crashes from some thousands on, with a
-/// stack of 8 MiB.
+/// Deeper than any real program is nested. Upstream crashes at a few thousand
+/// levels, with a stack of 8 MiB.
 static constexpr unsigned kMostNesting = 256;
 
 namespace {
@@ -32,7 +32,7 @@ class NestingScanner {
 public:
   explicit NestingScanner(StringRef text) : text(text) {}
 
-  /// The place; npos: there is none.
+  /// The place; npos if there is none.
   size_t find();
 
 private:
@@ -67,8 +67,8 @@ private:
   size_t at = 0;
   bool isTooDeep = false;
   SmallVector<Bracket> brackets = {{'\0'}};
-  /// The depth of each alias, and that of the one which is being defined; null:
-  /// none is.
+  /// The depth of each alias, and the depth of the alias that is being defined,
+  /// or null if none is.
   llvm::StringMap<unsigned> aliases;
   unsigned *defined = nullptr;
 };
@@ -94,7 +94,8 @@ void NestingScanner::note(unsigned depth) {
     *defined = std::max(*defined, depth);
 }
 
-/// Closes the last bracket of its kind. A '<' within may be none.
+/// Closes the last bracket of its kind. A '<' inside it need not be a bracket,
+/// and then is not closed.
 void NestingScanner::close(char bracket) {
   if (bracket == '<' && brackets.back().open != '<')
     return;
@@ -112,7 +113,7 @@ void NestingScanner::countOperator() {
 
 /// Reads a name that may be an alias, at its '#' or '!'.
 void NestingScanner::readName() {
-  // One may follow another on its line.
+  // A definition may follow another one on the same line.
   bool isDefinition = brackets.size() == 1;
   StringRef name = text.substr(at).take_while([](char c) {
     return llvm::isAlnum(c) || StringRef("#!_$-.").contains(c);
@@ -236,7 +237,7 @@ LogicalResult mlir::bngrad::verifyNesting(llvm::MemoryBufferRef buffer,
   ParserConfig config(context, /*verifyAfterParse=*/false);
   bool isTooDeep = false;
   limitNesting(config, kMostNesting, &isTooDeep);
-  // Other errors are left to whoever reads the bytecode next.
+  // Other errors are left to the reader of the bytecode.
   ScopedDiagnosticHandler handler(
       context, [&](Diagnostic &) { return success(!isTooDeep); });
   Block block;

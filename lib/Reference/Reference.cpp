@@ -234,7 +234,7 @@ ReferenceResults computeReference(const ReferenceProblem &problem) {
   std::vector<ChannelSums> sums = computeAllSums(problem, loops, mean);
 
   std::vector<Coefficients> coefficients(static_cast<size_t>(numChannels));
-  // As in the op: without elements there is no division.
+  // Like the op, this does not divide by 0 if there are no elements.
   Real realCount = static_cast<Real>(std::max<int64_t>(count, 1));
   for (int64_t channel = 0; channel < numChannels; ++channel) {
     const ChannelSums &channelSums = sums[channel];

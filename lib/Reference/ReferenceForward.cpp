@@ -32,7 +32,7 @@ struct ChannelStatistics {
   CompensatedSum sum, sumXmu, sumSquares;
   Real least = kInfinity, greatest = -kInfinity;
   /// The mean is mean + meanError: one Real is not exact enough for f64 data
-  /// that are far from 0 against their spread.
+  /// that are far from 0 relative to their spread.
   Real mean = 0, meanError = 0, variance = 0;
 
   bool isConstant() const {
@@ -140,8 +140,8 @@ ReferenceTraining computeReferenceTraining(const ReferenceProblem &problem) {
     };
     Real invStd = 1 / std::sqrt(c.variance + epsilon);
     Real mean = c.mean + c.meanError;
-    // The rounding of the mean in the type of all arithmetic, then that of the
-    // sum that corrects it.
+    // The bound covers the error of the sum that corrects the mean, and the
+    // rounding of the mean to the accumulator type.
     store(
         results.mean, mean,
         meanBound(mean, b.root + roundoff * std::fabs(mean) / accumulated, 0));

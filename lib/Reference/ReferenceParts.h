@@ -147,7 +147,7 @@ inline Parameter computeInvStd(Parameter variance, Real epsilon) {
   return {invStd, invStd * (variance.error / sum)};
 }
 
-/// The type of all arithmetic: that of the widest operand, at least f32.
+/// The accumulator type: the type of the widest operand, at least f32.
 inline ElementType accumulatorType(const ReferenceProblem &problem) {
   for (const ReferenceTensor &tensor : problem.tensors)
     if (tensor.data && tensor.type == ElementType::F64)
@@ -155,7 +155,7 @@ inline ElementType accumulatorType(const ReferenceProblem &problem) {
   return ElementType::F32;
 }
 
-/// Epsilon in the type of all arithmetic, in which a very small one is 0.
+/// Epsilon in the accumulator type, in which a very small one is 0.
 inline Real roundedEpsilon(const ReferenceProblem &problem) {
   return roundTo(accumulatorType(problem), problem.epsilon);
 }

@@ -20,7 +20,7 @@ namespace bngrad {
 
 /// The options of all ops.
 struct OpOptions : bngradBatchNormBackwardOptions_t {
-  /// Of running statistics.
+  /// The momentum of running statistics.
   double momentum = 0;
   bool hasUnbiasedRunningVariance = false;
 };
@@ -65,7 +65,7 @@ public:
                : bngradGetBatchNormBackwardWorkspaceSize(backward, &size);
   }
 
-  /// `data` has also the addresses of scalars.
+  /// `data` also has the addresses of scalars.
   bngradStatus_t compute(void *workspace, size_t size,
                          void *const (&data)[kNumOperands]) const {
     return training    ? bngrad::compute(op, training, workspace, size, data)

@@ -50,10 +50,10 @@ constexpr const mlir::bngrad::RoleInfo &getInfo(int operand) {
   return mlir::bngrad::kRoles[operand];
 }
 
-/// Such as "grad_input".
+/// Returns a name such as "grad_input".
 constexpr const char *getName(Operand operand) { return getInfo(operand).name; }
 
-/// Such as "batch_norm_backward".
+/// Returns a name such as "batch_norm_backward".
 constexpr const char *getName(OpKind op) {
   return mlir::bngrad::getInfo(op).name;
 }
@@ -108,8 +108,8 @@ constexpr bool isScalar(int operand) {
   return getInfo(operand).shape == RoleShape::Scalar;
 }
 
-/// The operand whose type an operand has, or that a result has by default;
-/// itself if there is none.
+/// The operand that determines the type of an operand, or the default type of a
+/// result; the operand itself if there is none.
 constexpr int getTypeOf(int operand) {
   RoleType type = getInfo(operand).type;
   return type == RoleType::AsInput  ? Input
@@ -117,8 +117,8 @@ constexpr int getTypeOf(int operand) {
                                     : operand;
 }
 
-/// The results that may be absent, such as "'a', 'b' or 'c'" for a quote of
-/// "'".
+/// Lists the results that may be absent, such as "'a', 'b' or 'c'" if `quote`
+/// is "'".
 inline std::string listWanted(OpKind op, const char *quote) {
   std::string text;
   int rest = 0;
@@ -166,7 +166,7 @@ constexpr size_t countArguments(OpKind op, bool ofCall) {
   return count;
 }
 
-/// Of the op that has the most.
+/// The number of arguments of the op that has the most.
 constexpr size_t countMostArguments(bool ofCall) {
   size_t most = 0;
 #define BNGRAD_OP(op, ...)                                                     \
@@ -236,7 +236,7 @@ bngradStatus_t createDescriptor(OpKind op, bngradHandle_t handle,
 }
 
 /// Calls the function of the C library that computes `op`, whose descriptor has
-/// this type; `data` has also the addresses of scalars.
+/// this type; `data` also has the addresses of scalars.
 template <typename Descriptor>
 bngradStatus_t compute(OpKind op, Descriptor descriptor, void *workspace,
                        size_t workspaceSize,

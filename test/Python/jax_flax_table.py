@@ -563,7 +563,7 @@ def test_row(name, kind):
 
 
 def test_the_document_has_all_rows():
-    section = DOCUMENT.read_text().split("### Beside flax's classes")[1].split("\n## ")[0]
+    section = DOCUMENT.read_text().split("### Comparison with flax's classes")[1].split("\n## ")[0]
     titles = [" ".join(re.sub(r"[`_]", " ", title).split()) for title in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)]
     assert sorted(title for title in titles if title != "subject" and "---" not in title) == sorted(ROWS)
 

@@ -689,7 +689,7 @@ def test_row(name, size):
 
 
 def test_the_document_has_all_rows():
-    section = DOCUMENT.read_text().split("### Beside PyTorch's classes")[1].split("\n## ")[0]
+    section = DOCUMENT.read_text().split("### Comparison with PyTorch's classes")[1].split("\n## ")[0]
     titles = [re.sub(r"[`_]", " ", title).split() for title in re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)]
     assert sorted(" ".join(title) for title in titles[1:]) == sorted(name.strip() for name in ROWS)
 

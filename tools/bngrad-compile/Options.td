@@ -16,7 +16,7 @@ defm entry : Eq<"entry", "NAME[=C_NAME]",
 defm header : Eq<"header", "OUT.h", "C header of what the output exports">;
 def packed
     : Flag<["--"], "packed">,
-      HelpText<"Export NAME_packed and NAME_packed_workspace alone, which take "
+      HelpText<"Export only NAME_packed and NAME_packed_workspace, which take "
                "an array of pointers to descriptors and check nothing">;
 defm target : Eq<"target", "cpu|cuda",
                  "Where the gradients are to run (default: cpu)">;
@@ -32,16 +32,16 @@ defm format : Eq<"format", "isa|bin|fatbin",
                  "Form of kernels, for --target=cuda: PTX, cubin (needs ptxas), "
                  "both (needs ptxas and fatbinary) (default: isa)">;
 def device_arguments : Flag<["--"], "device-arguments">,
-    HelpText<"For --target=cuda: arrays are in memory of the device (default: "
-             "of the host, and copied)">;
+    HelpText<"For --target=cuda: arrays are in device memory (default: in "
+             "host memory, and copied)">;
 defm mcpu : Eq<"mcpu", "CPU",
                "CPU as LLVM names it, such as x86-64-v3 (default: native)">;
 defm mattr : Eq<"mattr", "+FEATURE[,...]",
-                "Features to add to those of the CPU, or with - to remove, as "
-                "LLVM names them, such as +avx512bf16">;
+                "Features to add to the CPU's, or to remove with -, by LLVM's "
+                "names, such as +avx512bf16">;
 defm mtriple : Eq<"mtriple", "TRIPLE",
-                  "Machine to compile for, an x86_64 or aarch64 such as "
-                  "aarch64-linux-gnu, not for .so (default: this one)">;
+                  "Machine to compile for, x86_64 or aarch64, such as "
+                  "aarch64-linux-gnu; not for .so (default: this machine)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm threads : Eq<"threads", "N|caller",
@@ -49,5 +49,5 @@ defm threads : Eq<"threads", "N|caller",
                   "(default: this machine's cores)">;
 def reassociate_sums
     : Flag<["--"], "reassociate-sums">,
-      HelpText<"Add sums of the program in any order, as its source may: more "
-               "exact and faster">;
+      HelpText<"Add up the program's sums in any order, as its source allows: "
+               "more exact and faster">;

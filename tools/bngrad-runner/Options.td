@@ -13,13 +13,13 @@ defm entry : Eq<"entry", "NAME",
 defm target : Eq<"target", "cpu|cuda|cuda-emulator",
                  "Where to run (default: cpu)">;
 defm chip : Eq<"chip", "sm_XX",
-               "GPU to compile for (default: the one that is there; of the "
-               "emulator sm_90)">;
+               "GPU to compile for (default: the GPU of this machine; sm_90 for "
+               "the emulator)">;
 defm active_clusters
     : Eq<"active-clusters", "SIZE:ONE:TWO[,...]",
          "Clusters of SIZE blocks that the GPU runs at once, with one block and "
-         "with two on a multiprocessor (default: asked of the GPU, or assumed "
-         "for the chip of --chip)">;
+         "with two on a multiprocessor (default: queried from the GPU, or "
+         "assumed for the chip of --chip)">;
 defm schedule : Eq<"schedule", "#bngrad.schedule<...>",
                    "Schedule for every group (default: chosen)">;
 defm arg : Eq<"arg", "SPEC", "Value of the next argument; SPEC: see below">;
@@ -37,5 +37,5 @@ defm shards : Eq<"shards", "AXIS[,AXIS...]:SIZE[+SIZE...]",
 defm threads : Eq<"threads", "N", "Threads (default: one per core)">;
 def reassociate_sums
     : Flag<["--"], "reassociate-sums">,
-      HelpText<"Add sums of the program in any order, as its source may: more "
-               "exact and faster">;
+      HelpText<"Add up the program's sums in any order, as its source allows: "
+               "more exact and faster">;

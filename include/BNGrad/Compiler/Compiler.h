@@ -101,8 +101,8 @@ LogicalResult runStages(ModuleOp module, const CompileOptions &options,
 FailureOr<std::string> compile(ModuleOp module, const CompileOptions &options,
                                OutputKind kind);
 
-/// The bytes of an object file. It needs the libraries of C and mathematics
-/// and, for Device::Cuda, BNGrad::CudaRuntime.
+/// The bytes of an object file. It needs libc, libm and, for Device::Cuda,
+/// BNGrad::CudaRuntime.
 ///
 /// Errors: a diagnostic and failure.
 FailureOr<std::string> compileToObject(ModuleOp module,

@@ -22,16 +22,17 @@ struct Parameter {
   std::string name;
   /// A tensor, a memref or a scalar.
   Type type;
-  /// The strided layout of a tensor's buffer; null: row-major.
+  /// The strided layout of a tensor's buffer; null if it is row-major.
   MemRefLayoutAttrInterface layout;
   bool isResult = false;
   /// Whether it is a memref that the function may write to.
   bool isWritten = false;
-  /// By dim: the dynamic size of a result, in words; empty: unknown.
+  /// For each dim of a result, its dynamic size as a C expression; empty if it
+  /// is unknown.
   std::vector<std::string> sizes;
 
   bool isScalar() const { return !isa<ShapedType>(type); }
-  /// Whether a pointer says all about it.
+  /// Whether a pointer is enough to pass it.
   bool isStatic() const;
 };
 
@@ -49,14 +50,15 @@ struct Entry {
   std::string function, name;
 };
 
-/// `@name`, on one line whatever is in `name`, and not too long for one.
+/// Prints `@name` on one line: special characters are escaped, and a long name
+/// is cut off.
 std::string printSymbol(StringRef name);
 
 /// Whether the function of `buffer` may write to it.
 bool isWritten(Value buffer);
 
 /// Makes `entries` the public functions of `module`, under their names in C.
-/// Without entries, `module` is as it was.
+/// Without entries, `module` is unchanged.
 ///
 /// Errors: failure, and a `reason` such as "to be a function with a body (@f,
 ///         @g), got @h".
@@ -64,12 +66,12 @@ LogicalResult selectEntries(ModuleOp module, ArrayRef<Entry> entries,
                             std::string &reason);
 
 /// Finds the public functions of `module`, which is at the bngrad level, and
-/// names their parameters: by the location of an argument, or by the operand or
-/// result of a gradient that it is, or by number. Those of functions with shard
-/// annotations have the types of shards.
+/// names each parameter by the location of the argument, else by its role in a
+/// gradient, else by number. Parameters of functions with shard annotations
+/// have the types of shards.
 ///
 /// Errors: a diagnostic and failure: a type that C cannot pass, or an
-///         annotation that `--bngrad-partition` does not take.
+/// annotation that `--bngrad-partition` rejects.
 FailureOr<std::vector<ExportedFunction>> findExportedFunctions(ModuleOp module);
 
 } // namespace mlir::bngrad

@@ -15,28 +15,28 @@ def BNGrad_BatchNormOpInterface : OpInterface<"BatchNormOpInterface"> {
   let cppNamespace = "::mlir::bngrad";
   let description = [{
     Every op of the dialect on tensors: a batch normalization, its gradient, or
-    a part of one of them. An op has the operand `input`, and at most one operand and one result
-    of each role of BNGrad/Dialect/Roles.def. CONTRIBUTING.md lists the files of
-    a new op.
+    a part of one of them. An op has the operand `input`, and at most one
+    operand and one result of each role of BNGrad/Dialect/Roles.def.
+    CONTRIBUTING.md lists the files of a new op.
   }];
   let methods = [
     StaticInterfaceMethod<"Roles of the operands in ODS order, including absent ones.",
         "::llvm::ArrayRef<::mlir::bngrad::Role>", "getOperandRoles">,
     StaticInterfaceMethod<"Roles of the results.",
         "::llvm::ArrayRef<::mlir::bngrad::Role>", "getResultRoles">,
-    InterfaceMethod<"The operand at `index` in ODS order; empty: absent.",
+    InterfaceMethod<"The operand at `index` in ODS order; empty if it is absent.",
         "::mlir::OperandRange", "getODSOperands", (ins "unsigned":$index)>,
-    InterfaceMethod<"The dims of input whose indices tell channels apart.",
+    InterfaceMethod<"The dims of input whose indices identify a channel.",
         "::llvm::ArrayRef<int64_t>", "getFeatureDims">,
     InterfaceMethod<"Sets the feature dims, strictly ascending.",
         "void", "setFeatureDims", (ins "::llvm::ArrayRef<int64_t>":$dims)>,
-    InterfaceMethod<"Added to the variance.",
+    InterfaceMethod<"The number that is added to the variance.",
         "::llvm::APFloat", "getEpsilon", (ins), "",
         [{ return ::llvm::APFloat(0.0); }]>,
     InterfaceMethod<"Whether grad_input differentiates through the statistics.",
         "::mlir::bngrad::Statistics", "getStatistics", (ins), "",
         [{ return ::mlir::bngrad::Statistics::Batch; }]>,
-    InterfaceMethod<"The type of all arithmetic; the default is the widest "
+    InterfaceMethod<"The accumulator type; the default is the widest "
                     "float element type among the operands, at least f32.",
         "::mlir::FloatType", "getAccumulatorType", (ins), "",
         [{ return ::mlir::bngrad::getAccumulatorType($_op->getOperands()); }]>

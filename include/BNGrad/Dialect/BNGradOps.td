@@ -39,10 +39,10 @@ class BNGrad_Clause<dag arguments, int index> {
 }
 
 // Base class of the ops: pure computations on tensors with type and shape
-// inference. Operands and results are named by roles of Roles.def, from which
-// verification and inference follow. Operands come before attributes. An op
-// defines the methods of BatchNormOpInterface for which neither the defaults nor
-// its attribute accessors suffice.
+// inference. Operands and results are named after roles of Roles.def, which
+// determine verification and type inference. Operands come before attributes. An
+// op defines the methods of BatchNormOpInterface for which neither the defaults
+// nor its attribute accessors suffice.
 class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
     : BNGrad_Op<mnemonic, !listconcat(traits, [
         BNGrad_BatchNormOpInterface, NoMemoryEffect,
@@ -120,7 +120,7 @@ class BNGrad_BatchNormOp<string mnemonic, list<Trait> traits = []>
 
 // Operands of several ops.
 def BNGrad_GradOutput : Arg<BNGrad_FloatTensor,
-    "gradient of the loss by the output; shape of input">;
+    "gradient of the loss with respect to the output; shape of input">;
 def BNGrad_Input : Arg<BNGrad_FloatTensor, "input of the forward pass">;
 def BNGrad_Scale : Arg<Optional<BNGrad_FloatTensor>, "per-channel factor, 1 if absent">;
 def BNGrad_Mean : Arg<BNGrad_FloatTensor, "per-channel mean">;
@@ -158,8 +158,8 @@ def BNGrad_BatchNormBackwardOp
     rounded once to its own element type.
 
     An absent `scale` counts as 1. Where `mask` is false, grad_output counts as
-    0 (a select, so a NaN there does not spread): the gradient of a fused ReLU.
-    An unused result costs nothing.
+    0 (a select, so a NaN there does not spread). This gives the gradient of a
+    fused ReLU. An unused result costs nothing.
 
     The operands may be sharded over processes (docs/distributed.md). Then
     grad_input covers the shard, while grad_scale and grad_offset cover the
@@ -177,8 +177,8 @@ def BNGrad_BatchNormBackwardOp
            compatible shapes, equal to the sizes of `input` at `feature_dims`.
       (C4) exactly one of `variance` and `inv_std` is given.
       (C5) `epsilon` is finite and >= 0, and 0 with `inv_std`.
-      (C6) the shape of `grad_input` is compatible with that of `input`, those
-           of `grad_scale` and `grad_offset` with that of `mean`.
+      (C6) the shape of `grad_input` is compatible with that of `input`, and the
+           shapes of `grad_scale` and `grad_offset` with that of `mean`.
 
     Compatible means equal, or dynamic on one side.
 
@@ -282,7 +282,7 @@ def BNGrad_BatchNormBackwardReduceOp
            `mask` is compatible with that of `input`.
       (C3) the shape of `mean` is compatible with the sizes of `input` at
            `feature_dims`.
-      (C4) the element type of `sums` is the widest among those of
+      (C4) the element type of `sums` is the widest of the types of
            `grad_output`, `input` and `mean`, at least f32.
       (C5) the shape of `sums` is compatible with 2 followed by that of `mean`.
 
@@ -404,8 +404,9 @@ def BNGrad_BatchNormTrainingOp
     never negative. Infinities and NaN follow from the formulas.
 
     An absent `scale` counts as 1, an absent `offset` as 0. Without elements,
-    mean and variance are 0 and inv_std is 1/sqrt(epsilon). An unused result costs nothing. Running statistics are not
-    part of the op: they follow from `mean` and `variance` by per-channel ops.
+    mean and variance are 0 and inv_std is 1/sqrt(epsilon). An unused result
+    costs nothing. Running statistics are not part of the op: they follow from
+    `mean` and `variance` by per-channel ops.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -414,12 +415,12 @@ def BNGrad_BatchNormTrainingOp
       (C3) `scale` and `offset` have one element type and compatible shapes,
            equal to the sizes of `input` at `feature_dims`.
       (C4) `epsilon` is finite and >= 0.
-      (C5) the shape of `output` is compatible with that of `input`, those of
-           `mean`, `variance` and `inv_std` with the sizes of `input` at
-           `feature_dims`.
+      (C5) the shape of `output` is compatible with that of `input`, and the
+           shapes of `mean`, `variance` and `inv_std` with the sizes of `input`
+           at `feature_dims`.
 
-    The results may have any float types. Inferred are that of `input` for
-    `output`, and the type of the arithmetic for the statistics.
+    The results may have any float types. Type inference gives `output` the
+    element type of `input`, and the statistics the type of the arithmetic.
 
     Example:
 
@@ -471,10 +472,10 @@ def BNGrad_BatchNormInferenceOp
     output = (input - mean) * (scale * r) + offset
     ```
 
-    It is computed in this form, as the difference of input * (scale * r) and
-    mean * (scale * r) would lose digits. All arithmetic is in the widest element
-    type among the operands, at least f32; the result is rounded once. An absent
-    `scale` counts as 1, an absent `offset` as 0.
+    It is computed in this form, because the difference of input * (scale * r)
+    and mean * (scale * r) would lose digits. All arithmetic is in the widest
+    element type among the operands, at least f32; the result is rounded once. An
+    absent `scale` counts as 1, an absent `offset` as 0.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -524,10 +525,10 @@ def BNGrad_BatchNormTrainingReduceOp
     : BNGrad_BatchNormOp<"batch_norm_training_reduce"> {
   let summary = "The sums of the statistics of batch normalization";
   let description = [{
-    The sums from which the statistics of a batch follow that is spread over
-    several devices, and the number M of elements that they cover. All three may
-    be added up over the devices, however uneven the parts are; a part without
-    elements has sums and a count of 0.
+    The sums that give the statistics of a batch that is spread over several
+    devices, and the number M of elements that they cover. All three may be added
+    up over the devices, however uneven the parts are; a part without elements
+    has sums and a count of 0.
 
     ```
     sum        = sum of (input - shift)
@@ -536,8 +537,8 @@ def BNGrad_BatchNormTrainingReduceOp
     ```
 
     An absent `shift` counts as 0. The sum without a shift gives the mean of the
-    whole batch, and the sums with this mean as `shift` give its variance. A
-    variance from a `shift` that is far from the mean loses digits.
+    whole batch, and the sums with this mean as `shift` give its variance. If
+    `shift` is far from the mean, the variance loses digits.
 
     Constraints:
       (C1) rank(input) >= 1; `feature_dims` is non-empty, strictly ascending and
@@ -545,7 +546,7 @@ def BNGrad_BatchNormTrainingReduceOp
       (C2) `input` has fewer than 2^63 elements per channel.
       (C3) the shape of `shift` is compatible with the sizes of `input` at
            `feature_dims`.
-      (C4) the element type of `sum` and `square_sum` is the widest among those
+      (C4) the element type of `sum` and `square_sum` is the widest of the types
            of `input` and `shift`, at least f32.
       (C5) the shapes of `sum` and `square_sum` are compatible with the sizes of
            `input` at `feature_dims`.

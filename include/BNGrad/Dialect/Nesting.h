@@ -15,24 +15,24 @@
 
 namespace mlir::bngrad {
 
-/// Parses a module, which may be bytecode, and limits its nesting, for which
-/// MLIR has no limit but the stack: in text that of brackets, of aliases that
-/// name others, and of operators of an affine expression; in bytecode that of
-/// regions, attributes and types.
+/// Parses a module, which may be bytecode, and limits its nesting, which MLIR
+/// does not limit until the stack overflows. In text, brackets, aliases that
+/// name others, and operators of an affine expression may be nested; in
+/// bytecode, regions, attributes and types.
 ///
 /// Errors: a diagnostic at the place in the buffer, and null.
 OwningOpRef<ModuleOp> parseModule(std::unique_ptr<llvm::MemoryBuffer> buffer,
                                   MLIRContext *context);
 
 /// Checks the nesting of a module that others are going to parse. Bytecode is
-/// read for that, with the dialects of `context`.
+/// read for this, with the dialects of `context`.
 ///
 /// Errors: a diagnostic at the place in the buffer, for nesting only.
 LogicalResult verifyNesting(llvm::MemoryBufferRef buffer, MLIRContext *context);
 
 /// Checks the nesting of files that the passes of a printed `pipeline` are
 /// going to read: the libraries of transform-preload-library, or those in a
-/// folder. Whoever reads a file reports one that cannot be read.
+/// folder. A file that cannot be read is reported by whatever reads it later.
 ///
 /// Errors: a diagnostic at the place in the file, for nesting only.
 LogicalResult verifyNestingOfLibraries(StringRef pipeline,

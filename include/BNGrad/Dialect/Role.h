@@ -37,8 +37,8 @@ enum class RoleShape {
 enum class RoleType {
   Float,      ///< any float type
   AsInput,    ///< the type of input
-  AsMean,     ///< the type of mean; without an operand mean, that of the first
-              ///< such operand, and for a result the type of all arithmetic
+  AsMean,     ///< the type of mean; without an operand mean, the type of the
+              ///< first such operand, and for a result the accumulator type
   Arithmetic, ///< the widest float type of the operands, at least f32
   Bool,       ///< i1
   Integer     ///< i64

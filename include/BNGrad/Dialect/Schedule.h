@@ -99,7 +99,8 @@ struct ParameterRange {
   int64_t most;
 
   bool contains(int64_t value) const;
-  /// Such as "a power of 2 in [64, 2048]", as in "expected columns to be ...".
+  /// Returns text such as "a power of 2 in [64, 2048]", which completes
+  /// "expected columns to be ...".
   std::string describe() const;
 };
 

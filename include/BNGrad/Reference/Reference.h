@@ -25,8 +25,8 @@ struct ReferenceTensor {
   ElementType type = ElementType::F32;
   /// Null if absent.
   const void *data = nullptr;
-  /// Bound on the error of each element of `data`, relative to the operand of
-  /// the computed results, for a role that takes errors. The bounds of the
+  /// A bound on how far each element of `data` may be from the operand that the
+  /// computed results used, for a role that takes errors. The bounds of the
   /// results include its effect. Null means no error.
   const double *error = nullptr;
 };
@@ -43,8 +43,8 @@ struct ReferenceProblem {
   double epsilon = 0;
   /// Whether mean and statistic are constants, not functions of input.
   bool globalStatistics = false;
-  /// By role. Without sums, they are those over input itself; without a count,
-  /// M is that of input.
+  /// By role. Absent sums are computed over input itself; if the count is
+  /// absent, M is the number of elements per channel of input.
   ReferenceTensor tensors[mlir::bngrad::kNumRoles];
 
   ReferenceTensor &operator[](Role role) {
@@ -107,7 +107,7 @@ struct ReferenceResults {
 ReferenceResults computeReference(const ReferenceProblem &problem);
 
 /// The sums that the gradients start from, [sum_dy, sum_dy_xmu] by channel,
-/// with the bound of a sum of the type of sums. Scale and statistic are
+/// with the bound of a sum in the type of `sums`. Scale and statistic are
 /// ignored.
 ///
 /// Errors: throws std::bad_alloc if memory runs out.
@@ -130,8 +130,8 @@ struct ReferenceTraining {
 ///   inv_std  = 1/sqrt(variance + epsilon)
 ///   output   = (input - mean) * (scale * inv_std) + offset
 ///
-/// Epsilon is rounded to the type of all arithmetic. M = 0: mean and variance
-/// are 0. Infinities and NaN follow from the formulas.
+/// Epsilon is rounded to the accumulator type. If M = 0, mean and variance are
+/// 0. Infinities and NaN follow from the formulas.
 ///
 /// With G = 4*u_acc*(4 + log2(M + 1)), t = G * sqrt(mean^2 + variance) and
 /// A_var = (sqrt(variance) + 2t)^2, the bound of a result is
@@ -144,9 +144,9 @@ struct ReferenceTraining {
 ///                               + u_acc*|mean|) + |offset|
 ///
 /// For inv_std and output, it is infinite if G*A_var exceeds
-/// (variance + epsilon)/2. If all elements of a channel are equal, the bounds
-/// are those of A_var = 0 and of output without A: one rounding of offset. The
-/// bounds are infinite if the sums may overflow in the accumulator type.
+/// (variance + epsilon)/2. If all elements of a channel are equal, A_var counts
+/// as 0, and the bound of output has no A: it allows one rounding of offset.
+/// The bounds are infinite if the sums may overflow in the accumulator type.
 ///
 /// Errors: throws std::bad_alloc if memory runs out.
 /// Source: docs/numerics.md.
@@ -170,14 +170,14 @@ struct ReferenceMoments {
 /// Errors: throws std::bad_alloc if memory runs out.
 ReferenceMoments computeReferenceMoments(const ReferenceProblem &problem);
 
-/// The results of a problem, one by one. Those of one formula are computed at
-/// once.
+/// Computes the results of a problem on request. Results of one formula are
+/// computed together.
 class Reference {
 public:
   /// `problem` must outlive this object.
   explicit Reference(const ReferenceProblem &problem) : problem(problem) {}
 
-  /// The result of `role`, which an op has as a result of a float type.
+  /// Returns the result of `role`, which must be the role of a float result.
   ///
   /// Errors: throws std::bad_alloc if memory runs out.
   std::shared_ptr<const ReferenceResult> compute(Role role);

@@ -115,8 +115,8 @@ typedef struct bngradCollectiveGroup *bngradCollectiveGroup_t;
 int32_t bngradCreateCollectiveGroup(bngradCollectiveGroup_t *group,
                                     const char *backend,
                                     const void *communicator);
-/* Frees the communicators of the group, all of whose requests were waited for.
- * Does nothing for null. */
+/* Frees the communicators of the group. All its requests must have been waited
+ * for. Does nothing for null. */
 int32_t bngradDestroyCollectiveGroup(bngradCollectiveGroup_t group);
 /* The group of bngradAllReduceStart, all processes of MPI_COMM_WORLD. It is
  * created on first use; null on an error. It must not be destroyed. */
@@ -135,7 +135,7 @@ typedef struct {
   int64_t struct_size; /* sizeof(bngradCollectiveCounts_t) */
   int64_t all_reduces; /* started, with more than one process */
   int64_t bytes;       /* of their elements in this process */
-  int64_t in_flight;   /* started and not waited for, at most at one time */
+  int64_t in_flight;   /* the most that were in flight at one time */
   int64_t headers;     /* comparisons of headers */
   int64_t communicators;
 } bngradCollectiveCounts_t;

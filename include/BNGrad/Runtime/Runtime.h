@@ -8,8 +8,8 @@
 /*
  * libBNGradRuntime.so: batch normalization and its gradient for programs
  * without a compiler. A tensor descriptor has a shape and strides, an operator
- * descriptor the tensors of an operator, and a call passes their data, such as
- * for a gradient:
+ * descriptor has the tensors of an operator, and a call passes their data. For
+ * a gradient:
  *
  *   create a handle, tensor descriptors and an operator descriptor;
  *   ask for the size of the workspace, and allocate it;
@@ -86,7 +86,7 @@ typedef enum {
 typedef struct bngradProcessGroup *bngradProcessGroup_t;
 
 /* The defaults are zeros in all fields except struct_size. A struct of an older
- * version ends earlier and counts as one with zeros there. */
+ * version is shorter, and its missing fields count as zeros. */
 typedef struct {
   size_t struct_size; /* sizeof(bngradBatchNormBackwardOptions_t) */
   double epsilon;     /* finite, at least 0, and 0 with an inv_std */
@@ -196,10 +196,10 @@ bngradStatus_t
 bngradDestroyTensorDescriptor(bngradTensorDescriptor_t descriptor);
 
 /*
- * Describes a gradient. Null means for an output that it is not wanted (at
- * least one must be), for `scale` 1, for `mask` none, and for `options` the
- * defaults. The tensor descriptors may be destroyed afterwards; the handle must
- * outlive the descriptor.
+ * Describes a gradient. A null output is not wanted (at least one must be
+ * wanted). A null `scale` means 1, a null `mask` means no mask, and null
+ * `options` mean the defaults. The tensor descriptors may be destroyed
+ * afterwards; the handle must outlive the descriptor.
  *
  *   grad_output, input, grad_input   one shape, rank >= 1; the first two of one
  *                                    type
@@ -280,8 +280,8 @@ bngradStatus_t bngradBatchNormBackwardAsync(
  * added between the halves. A descriptor is for the whole gradient or for one
  * half. The functions above destroy it and return the size of its workspace.
  *
- *   sums    (2, the sizes of the feature dims), row-major, of the type of
- *           arithmetic: f64 if an input is, otherwise f32. Row 0 has the sums
+ *   sums    (2, the sizes of the feature dims), row-major, of the accumulator
+ *           type: f64 if an operand is f64, otherwise f32. Row 0 has the sums
  *           of grad_output, row 1 those of grad_output * (input - mean)
  *   count   an int64_t: the elements per channel of all calls, over which mean
  *           and statistic were computed; at least 1 if there are data. On a GPU
@@ -329,7 +329,7 @@ typedef struct {
    *   (1 - momentum) * running + momentum * batch
    * and the old one if there are no elements. */
   double momentum;
-  /* If 1, the variance of the batch counts M / (M - 1) times in that of the
+  /* If 1, the variance of the batch is multiplied by M / (M - 1) for the
    * running variance, where M is the number of elements per channel. For M = 1
    * the new running variance is then NaN. */
   int unbiased_running_variance;
@@ -351,10 +351,10 @@ typedef struct bngradBatchNormInferenceDescriptor
     *bngradBatchNormInferenceDescriptor_t;
 
 /*
- * Describes training. Null means for output, mean, variance and inv_std that
- * they are not wanted, and for running_mean and running_variance that there are
- * none; at least one of the six must be there. Null means 1 for `scale`, 0 for
- * `offset`, and the defaults for `options`.
+ * Describes training. Output, mean, variance and inv_std are null if they are
+ * not wanted, and running_mean and running_variance if there are none; at least
+ * one of these six must not be null. A null `scale` means 1, a null `offset`
+ * means 0, and null `options` mean the defaults.
  *
  *   input, output                      one shape, rank >= 1
  *   mean, variance, inv_std            the sizes of the feature dims; the

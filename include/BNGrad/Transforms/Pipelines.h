@@ -139,8 +139,7 @@ struct CpuPipelineOptions : PassPipelineOptions<CpuPipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> packed{
       *this, "packed",
-      llvm::cl::desc(
-          "With export-c: entries that take packed parameters alone"),
+      llvm::cl::desc("With export-c: only entries that take packed parameters"),
       llvm::cl::init(false)};
   Option<bool> infer{
       *this, "infer",
@@ -191,7 +190,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
   Option<std::string> features{
       *this, "features",
       llvm::cl::desc("Version of PTX for all chips, such as +ptx80; empty: "
-                     "that, or the first that has the chip"),
+                     "ptx80, or the first version that supports the chip"),
       llvm::cl::init("")};
   EnumOption<CudaFormat> format{
       *this, "format", llvm::cl::desc("How kernels are embedded"),
@@ -207,8 +206,8 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
                             llvm::cl::init(3)};
   Option<bool> deviceArguments{
       *this, "device-arguments",
-      llvm::cl::desc("Arguments and results are buffers of the device; else "
-                     "they are of the host, and copied"),
+      llvm::cl::desc("Arguments and results are in device memory; otherwise "
+                     "they are in host memory and copied"),
       llvm::cl::init(false)};
   Option<bool> exportC{
       *this, "export-c",
@@ -217,8 +216,7 @@ struct CudaPipelineOptions : PassPipelineOptions<CudaPipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> packed{
       *this, "packed",
-      llvm::cl::desc(
-          "With export-c: entries that take packed parameters alone"),
+      llvm::cl::desc("With export-c: only entries that take packed parameters"),
       llvm::cl::init(false)};
   Option<bool> infer{
       *this, "infer",

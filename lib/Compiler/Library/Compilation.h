@@ -11,8 +11,9 @@
 
 namespace mlir::bngrad {
 
-/// Held by each function of this library while it uses LLVM. fork() waits for
-/// those of other threads, as its child would find LLVM's locks taken forever.
+/// Held by each function of this library while it uses LLVM. fork() waits until
+/// no other thread holds one, because otherwise its child would find LLVM's
+/// locks taken forever.
 class Compilation {
 public:
   Compilation();

@@ -36,7 +36,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 namespace {
-/// Closes a file at the end.
+/// Closes a file descriptor on destruction.
 class File {
 public:
   explicit File(int descriptor = -1) : descriptor(descriptor) {}
@@ -155,8 +155,8 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     return failure();
   }
   std::string inputPath = input.getPath(), outputPath = output.getPath();
-  // The process already has the libraries of C and mathematics. A forked child
-  // would lack the threads of lld.
+  // There is no -lc or -lm, because the process already has both libraries.
+  // There is one thread, because a forked child would lack the threads of lld.
   SmallVector<const char *> arguments = {"ld.lld",
                                          "-shared",
                                          "--threads=1",
@@ -171,7 +171,8 @@ FailureOr<std::string> mlir::bngrad::link(StringRef object, const char *library,
     arguments.push_back(library);
   std::string text;
   llvm::raw_string_ostream os(text);
-  // lld has global state. fork() waits for the compilation, so for this lock.
+  // lld has global state. fork() waits until no compilation runs, so this lock
+  // is free in the child.
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   lld::Result result =

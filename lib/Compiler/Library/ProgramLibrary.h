@@ -32,9 +32,9 @@ extern "C" {
 /* Names in the style of C. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-/* Makes fork() wait for compilations. For a process that does not open the
- * library by libBNGradRuntime.so, whose own handlers do this; called once the
- * library is open, before other functions. Further calls do nothing. */
+/* Makes fork() wait for compilations. A process that opens the library without
+ * libBNGradRuntime.so, whose own handlers do this, calls it once the library is
+ * open, before other functions. Further calls do nothing. */
 void bngradWatchForks(void);
 
 /* Receives `size` bytes that live as long as the call. */
@@ -88,7 +88,7 @@ typedef struct {
  *     "shape": [2, -1], "is_result": false, "is_written": false}]}
  *
  * with arguments before results, -1 for a dynamic size, and null for the shape
- * of a scalar. `is_written`: a memref that the program may write to. */
+ * of a scalar. `is_written` marks a memref that the program may write to. */
 int32_t bngradCreateProgram(const bngradProgramRequest_t *request,
                             bngradProgram_t *program,
                             bngradProgramEntries_t *entries);

@@ -45,7 +45,7 @@ static LogicalResult addPass(OpPassManager &pm, StringRef flag,
     return source.emitError("--" + name + ": " + reason);
   LogicalResult result =
       entry->addToPipeline(pm, options, [&](const Twine &message) {
-        // LLVM's parser of options prints to standard error alone.
+        // LLVM's option parser prints only to standard error.
         std::string text = message.str();
         return text.empty() ? failure() : source.emitError(flag + ": " + text);
       });
@@ -71,7 +71,7 @@ static LogicalResult addPipeline(OpPassManager &pm, StringRef pipeline,
   return success();
 }
 
-/// The module after passes on it.
+/// Runs passes on a module, and returns it as text.
 static FailureOr<std::string> run(StringRef text, const char *pipeline,
                                   ArrayRef<StringRef> flags, Source &source) {
   // Once for all compilations. fork() waits for these, so its child never finds

@@ -106,8 +106,8 @@ int32_t mlir::bngrad::runAndTake(
     isGood = succeeded(result);
     text = isGood ? std::move(*result) : source.takeDiagnostics();
   }
-  // After the compilation: the function may block on a thread that waits in
-  // fork() for its end.
+  // This call comes after the compilation, because the function may block on a
+  // thread that waits in fork() for the end of the compilation.
   take.function(take.context, text.data(), text.size());
   return isGood ? 0 : 1;
 }

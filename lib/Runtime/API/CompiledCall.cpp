@@ -133,7 +133,7 @@ void CompiledCall::describe(Operand operand, const Dims &dims) {
   }
 }
 
-/// Whether the reduce half computes sums beside the whole gradient.
+/// Whether the reduce half computes sums in addition to the whole gradient.
 static bool returnsSums(const Problem &problem) {
   return problem.op == OpKind::Backward && problem.has[Sums];
 }

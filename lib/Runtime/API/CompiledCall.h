@@ -22,7 +22,8 @@ namespace bngrad {
 /// Calls of a kernel that is compiled for the types and layouts of a problem,
 /// with dynamic sizes. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
-/// epsilons share it, too, except in training, and all momenta.
+/// values of momentum share it, too, and except in training all values of
+/// epsilon.
 class CompiledCall {
 public:
   /// Errors: those of findCompiledKernel.
@@ -66,7 +67,7 @@ private:
   int device = 0;
   bool has[kNumOperands];
   MemRef memrefs[kNumOperands];
-  /// The scalar parameters of the kernel, which has those that it takes.
+  /// The scalar parameters of the kernel, and whether it takes them.
   bool takesEpsilon = false, takesUpdate = false;
   double epsilon = 0;
   Problem::UpdateFactors factors;

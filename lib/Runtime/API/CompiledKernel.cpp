@@ -72,7 +72,7 @@ public:
   void reset();
 
 private:
-  /// Each takes some 100 KB.
+  /// Each takes about 100 KB.
   static constexpr size_t kMostEntries = 128;
 
   /// Not held while a kernel is loaded or compiled.
@@ -81,7 +81,7 @@ private:
   std::map<std::string, std::shared_ptr<Entry>> entries;
 };
 
-/// Closes a file at the end.
+/// Closes a file descriptor on destruction.
 class File {
 public:
   explicit File(int descriptor) : descriptor(descriptor) {}
@@ -242,7 +242,8 @@ static std::string loadKernel(const std::string &image, bool isUnloaded,
       return "cannot write a file in memory";
     done += static_cast<size_t>(count);
   }
-  // Each needs its own path, or dlopen takes two for one library.
+  // Each image needs its own path; dlopen would take two images with the same
+  // path for one library.
   static std::atomic<unsigned> number{0};
   std::string path = "/proc/self";
   for (unsigned rest = number++; rest != 0; rest /= 2)
@@ -388,7 +389,7 @@ bngrad::findCompiledKernel(const std::string &text,
                            const CompiledTarget &target, bngradStatus_t &status,
                            std::string &error) {
   // Everything that the code depends on, besides version and CPU. The compiler
-  // also reads the variable.
+  // also reads BNGRAD_ISA.
   std::string source =
       getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
   std::shared_ptr<Entry> entry = table->find(source);
@@ -406,7 +407,7 @@ bngrad::findCompiledKernel(const std::string &text,
     if (!kernel->call)
       kernel = nullptr;
   }
-  // Also of kernels that cannot be loaded.
+  // Kernels that cannot be loaded have entries, too.
   table->removeOld();
   return kernel;
 }

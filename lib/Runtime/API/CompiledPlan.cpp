@@ -56,7 +56,7 @@ bngradStatus_t CompiledPlan::run(const CallData &call) const {
 }
 
 bngradStatus_t CompiledPlan::runInSteps(const CallData &call, Done done) const {
-  // Copies, as the last report may destroy this plan.
+  // These are copies, because the last report may destroy this plan.
   bool isReported[kNumOperands];
   for (int i = 0; i < kNumOperands; ++i)
     isReported[i] = has[i] && isWritten(op, i);

@@ -92,7 +92,7 @@ bngradStatus_t DistributedPlan::create(
       return status;
     partSize = std::max(partSize, input->getWorkspaceSize());
   }
-  // Twice the sums: the process may need its own beside the total.
+  // Twice the sums: the process may need its own as well as the total.
   workspaceSize = 2 * alignUp(sumsBytes) + alignUp(sizeof(int64_t)) + partSize;
   return BNGRAD_SUCCESS;
 }

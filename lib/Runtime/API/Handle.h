@@ -26,7 +26,7 @@ struct bngradHandle {
   /// Null on a CPU.
   const bngrad::CudaLibrary *cuda;
   int device;
-  /// Such as "sm_90"; empty on a CPU.
+  /// A name such as "sm_90"; empty on a CPU.
   std::string chip;
   bool hasThreads;
   bngrad_threads_t threads;

@@ -313,7 +313,7 @@ static CallData makeCall(const Descriptor &descriptor,
   return call;
 }
 
-/// `data` are those of the function in C, in its order.
+/// `data` are the data arguments of the function in C, in its order.
 static Arguments makeArguments(OpKind op, Workspace workspace,
                                std::initializer_list<const void *> data,
                                void *stream) {

@@ -29,7 +29,7 @@ constexpr size_t alignUp(size_t bytes) {
 
 /// The data of one call.
 struct CallData {
-  /// Also the addresses of scalars.
+  /// These include the addresses of scalars.
   void *data[kNumOperands];
   /// Starts at a multiple of kWorkspaceAlignment.
   char *workspace;

@@ -60,7 +60,8 @@ static bngradStatus_t verifyFeatureDims(const Problem &problem, int rank) {
   return BNGRAD_SUCCESS;
 }
 
-/// The operand whose type an operand must have; itself if there is none.
+/// The operand that determines the type of an operand; the operand itself if
+/// there is none.
 static Operand findTypeOf(const Problem &problem, Operand operand) {
   int other = getTypeOf(operand);
   if (other != Mean || isInput(problem.op, Mean))
@@ -227,7 +228,7 @@ bngrad::makeProblem(OpKind op, const Options *options,
   if (bngradStatus_t status =
           verifyFeatureDims(problem, problem.tensors[Input].rank))
     return status;
-  // Tensors in the type of arithmetic follow those that determine it.
+  // Tensors in the accumulator type follow the tensors that determine it.
   for (bool isArithmetic : {false, true})
     for (int i = 0; i < kNumOperands; ++i)
       if (tensors[i] &&

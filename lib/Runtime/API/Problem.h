@@ -25,15 +25,15 @@ struct Problem {
   double epsilon;
   bool isBatch;
   bool isInvStd;
-  /// Of the running statistics, and whether the running variance is that of
-  /// M - 1.
+  /// The momentum of the running statistics, and whether the running variance
+  /// is unbiased (with M - 1).
   double momentum;
   bool isUnbiased;
   /// Whether asynchronous calls are expected.
   bool isAsynchronous;
   int numFeatureDims;
   int featureDims[BNGRAD_MAX_FEATURE_DIMS];
-  /// The type of arithmetic.
+  /// The accumulator type.
   bngradDtype_t accumulator;
   /// Null if only this process takes part.
   bngradProcessGroup_t group;

@@ -306,7 +306,7 @@ bngradStatus_t ReadyPlan::runReduce(CallData vectors, char *sums) const {
 
 /// Computes grad_scale and grad_offset, and the sums for grad_input.
 bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
-  // Also those of grad_input.
+  // This also prepares the parameters of grad_input.
   prepare(call, getKernel(BNGRAD_KERNEL_BATCH).parameters);
   CallData vectors = getVectors(call);
   if (isBatch) {
@@ -338,7 +338,7 @@ bngradStatus_t ReadyPlan::runLastStep(const CallData &call) const {
 }
 
 bngradStatus_t ReadyPlan::runInSteps(const CallData &call, Done done) const {
-  // Copies, as the last report may destroy this plan.
+  // These are copies, because the last report may destroy this plan.
   bool isReported[kNumOperands];
   for (int i = 0; i < kNumOperands; ++i)
     isReported[i] = has[i] && isWritten(op, i);

@@ -15,8 +15,8 @@
 
 namespace bngrad {
 
-/// Computes an op by the ready kernels. They take dense parameters in the type
-/// of arithmetic, and an inv_std. Other parameters are first converted to
+/// Computes an op by the ready kernels. They take dense parameters in the
+/// accumulator type, and an inv_std. Other parameters are first converted to
 /// tables in the workspace, and results are converted back.
 class ReadyPlan : public Plan {
 public:
@@ -38,7 +38,7 @@ private:
     bool has(Operand result) const { return results >> result & 1; }
   };
   static const Kernel &getKernel(bngradKernelKind_t kind);
-  /// A table of ones, beside the tables of operands.
+  /// A table of ones, in addition to the tables of operands.
   static constexpr int kOnes = kNumOperands;
 
   /// How often the loops read or write each operand.

@@ -33,7 +33,7 @@ int64_t getBytes(bngradDtype_t dtype);
 
 ElementType toElementType(bngradDtype_t dtype);
 
-/// Such as "bf16".
+/// Returns a name such as "bf16".
 const char *getName(bngradDtype_t dtype);
 
 /// Whether the strides of two tensors of one shape are the same.

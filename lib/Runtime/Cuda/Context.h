@@ -53,7 +53,7 @@ struct Context {
   Context(const Driver &driver, CUcontext handle, unsigned long long id)
       : driver(driver), handle(handle), id(id) {}
 
-  /// Such as `device 0 (NVIDIA H200)`.
+  /// A description such as `device 0 (NVIDIA H200)`.
   Line describeDevice() const;
 
   /// Whether `result` of the driver's function `call` is success; reports it if

@@ -41,8 +41,8 @@ struct Image {
 };
 
 /// The image for a device: the newest binary that runs there, else the newest
-/// PTX that does; null if none fits. Of images of equal age, the one for fewer
-/// chips; of equal ones, the first.
+/// PTX that does; null if none fits. Among equally new images, it is the one
+/// for fewer chips, and among equal ones the first.
 ///
 /// Source: CUDA C++ Programming Guide, "Binary Compatibility", "PTX
 /// Compatibility", "Family-Specific" and "Architecture-Specific Features".

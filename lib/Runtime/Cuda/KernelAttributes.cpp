@@ -40,8 +40,8 @@ bool LoadedKernel::allowDynamicShared(int bytes) {
     return true;
   if (allowed == 0)
     setCarveout(kWholeCarveout);
-  // The most without the attribute. The attribute's initial value may be larger
-  // than what such a launch can have.
+  // The most that a launch can have without the attribute, whose initial value
+  // may be larger.
   allowed = std::max(allowed, kDefaultShared - properties.staticShared);
   if (bytes > allowed &&
       !setAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes))

@@ -5,10 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// The first launch of any of its kernels in a context loads a module there.
-// That launch loads all kernels, since later launches may be captured in a
-// graph, where nothing can be loaded.
+// A module is loaded into a context by the first launch of one of its kernels
+// there. That launch loads all kernels, since later launches may be captured in
+// a graph, where nothing can be loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@
 
 namespace bngrad::cuda {
 
-/// What the driver knows of a kernel.
+/// What the driver knows about a kernel.
 struct KernelProperties {
   CUfunction function = nullptr;
   /// Whether it waits for the kernel ahead of it before it accesses global
@@ -63,10 +62,10 @@ struct LoadedKernel {
 
   /// The least carve-out with which threads, and not shared memory, limit the
   /// blocks of a multiprocessor. In percent of the memory that shared memory
-  /// and the first-level cache share, as the driver counts.
+  /// and the first-level cache share, as the driver expects it.
   int getLeastCarveout() const;
-  /// Prefers a carve-out, unless the kernel is launched with dynamic shared
-  /// memory: then the whole carve-out is preferred.
+  /// Prefers this carve-out. If the kernel is launched with dynamic shared
+  /// memory, the largest carve-out is preferred instead.
   void preferCarveout(int percent);
 
 private:
@@ -83,7 +82,7 @@ private:
 
 class Module;
 
-/// A kernel by name. Generated code has it as a handle.
+/// A kernel by name. Generated code holds a pointer to it as a handle.
 class Kernel {
 public:
   Kernel(Module &module, std::string_view name) : module(module), name(name) {}

@@ -37,7 +37,8 @@ struct Request {
   bngradCollectiveGroup *group = nullptr;
   State state = State::Done;
   Header header = {};
-  /// Such as `all-reduce of bngrad.batch_norm_backward at f.mlir:1:2`.
+  /// A description such as `all-reduce of bngrad.batch_norm_backward at
+  /// f.mlir:1:2`.
   std::string name;
   /// The caller's memory.
   void *data = nullptr;

@@ -27,7 +27,8 @@ namespace {
 struct Groups {
   std::mutex mutex;
   std::vector<std::unique_ptr<Group>> groups;
-  /// Destroyed after an error, but MPI may still read their messages.
+  /// Groups that were destroyed after an error. MPI may still read their
+  /// messages.
   std::vector<std::unique_ptr<Group>> abandoned;
   Group *defaultGroup = nullptr;
   /// The process that created them: a child is not a member.
@@ -52,8 +53,8 @@ static void closeAll(const char *reason) {
 }
 
 /// Finalizes MPI at the end of the process if a back end has initialized it.
-/// Not after an error, as that would wait for processes that are gone; the
-/// launcher then ends the others.
+/// Does nothing after an error, because it would wait for processes that are
+/// gone; the launcher then ends the others.
 static void endAll() {
   Groups &groups = getGroups();
   if (groups.process != getpid())
@@ -82,7 +83,7 @@ Group *distributed::createGroup(const char *backend, const void *communicator) {
   Library *library = loadLibrary(backend ? backend : "");
   if (!library)
     return nullptr;
-  // Without the lock, as this waits for other processes.
+  // Do not hold the lock, as this waits for other processes.
   std::unique_ptr<Group> group = Group::open(*library, communicator);
   if (!group)
     return nullptr;

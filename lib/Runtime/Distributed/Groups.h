@@ -23,7 +23,7 @@ bngradCollectiveGroup *createGroup(const char *backend,
 /// Destroys it. On an error, sets the text and returns nonzero.
 int destroyGroup(bngradCollectiveGroup *group);
 
-/// The group of generated code. If there is none, `isCreated` creates it.
+/// The group of generated code. If there is none, it is created if `isCreated`.
 ///
 /// Errors: null, and a text if it should have been created.
 bngradCollectiveGroup *getDefaultGroup(bool isCreated);

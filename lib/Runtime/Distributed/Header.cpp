@@ -72,8 +72,8 @@ int64_t distributed::getGridSize(const Header &header) {
 
 std::vector<int64_t> distributed::getAxisGroup(const Header &header,
                                                int64_t rank) {
-  // From the last axis, whose stride is 1: each axis of the group multiplies
-  // the members.
+  // Start at the last axis, whose stride is 1: each axis of the group
+  // multiplies the members.
   std::vector<int64_t> ranks = {rank};
   int64_t stride = 1;
   for (int64_t axis = header.gridRank; axis-- > 0;) {
@@ -117,7 +117,7 @@ static std::string
 printValues(const std::map<Key, std::vector<int64_t>> &ranksByKey,
             const std::vector<std::string> &values) {
   constexpr size_t kMost = 3;
-  // In the order of their first ranks.
+  // Values are in the order of their first ranks.
   std::vector<std::pair<int64_t, std::string>> texts;
   texts.reserve(ranksByKey.size());
   size_t i = 0;

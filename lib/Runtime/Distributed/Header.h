@@ -28,7 +28,7 @@ enum class Progress : int64_t {
   Done = 2
 };
 
-/// What one process knows of a collective, as it is sent.
+/// What one process knows about a collective, in the form in which it is sent.
 struct Header {
   /// The number of collectives that the process started before.
   int64_t index;
@@ -46,10 +46,10 @@ static_assert(std::is_trivially_copyable_v<Header>);
 /// The header of a collective that was verified; `op` is its text.
 Header makeHeader(const bngradCollective_t &collective, int64_t count);
 
-/// Such as `4` or `2x3`.
+/// Prints a grid, such as `4` or `2x3`.
 std::string printGrid(const Header &header);
 
-/// Such as `ranks 0-2, 5`.
+/// Prints ranks, such as `ranks 0-2, 5`.
 std::string printRanks(const std::vector<int64_t> &ranks);
 
 /// The product of the sizes of the grid.

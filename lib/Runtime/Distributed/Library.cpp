@@ -66,7 +66,8 @@ static std::string findPath(const std::string &choice) {
 
 /// Loads the library at `path`; false and a text on an error.
 static bool load(const std::string &path, Library &library) {
-  // Global, as plugins of some builds of Open MPI look for its symbols.
+  // Its symbols are global, because plugins of some builds of Open MPI look for
+  // them.
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!handle) {
     fail("cannot load the back end: %s", dlerror());

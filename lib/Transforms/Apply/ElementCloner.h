@@ -39,7 +39,7 @@ IRMapping cloneElement(OpBuilder &b, linalg::GenericOp generic,
                        ElementReader reader, int64_t lanes = 1,
                        bool fma = false);
 
-/// True if every op of the body of `generic` has a form on vectors.
+/// True if every op of the body of `generic` can work on vectors.
 bool isVectorizable(linalg::GenericOp generic);
 
 /// `value` as a vector of `lanes` elements.

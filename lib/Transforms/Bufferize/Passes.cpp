@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::bngrad;
 
 void mlir::bngrad::addBufferizePasses(OpPassManager &pm) {
-  // Runs after fusion and grouping, so that calls stay between their results.
+  // Runs after fusion and grouping, so that the calls are between the groups.
   pm.addPass(createBNGradCollectivesToRuntimePass());
   pm.addNestedPass<func::FuncOp>(createBNGradPrepareBufferizePass());
   // Writes results directly to the caller's buffer if they end up there.

@@ -58,8 +58,8 @@ static void unshareInits(func::FuncOp function) {
 }
 
 /// Fills large splat constants at run time, and turns empty constants into
-/// empty tensors: bufferization would make each a global, and LLVM a constant
-/// with all of its elements or sizes.
+/// empty tensors. Otherwise bufferization would turn each into a global, and
+/// LLVM would build a constant with all of its elements or sizes.
 static void fillLargeConstants(func::FuncOp function) {
   // 256 MB of f32, for which LLVM takes a second.
   constexpr int64_t kLargeElements = 1 << 26;
@@ -126,7 +126,8 @@ static void copyRepeatedResults(func::FuncOp function) {
   });
 }
 
-/// The tensor.empty that is overwritten to give `value`; null if it is not one.
+/// Returns the tensor.empty that is overwritten to compute `value`, or null if
+/// there is none.
 static tensor::EmptyOp getOverwritten(Value value) {
   if (auto region = value.getDefiningOp<scf::ExecuteRegionOp>())
     if (region.getRegion().hasOneBlock())
@@ -418,7 +419,7 @@ static void dropEmptyParts(func::FuncOp function) {
 static bool isAllPadding(tensor::PadOp pad) {
   if (isEmpty(pad.getSource()))
     return true;
-  // Padding that fills the result leaves nothing for a dynamic size.
+  // If padding fills the result, a dynamic size of the source is 0.
   return llvm::any_of(llvm::zip_equal(pad.getStaticLow(), pad.getStaticHigh(),
                                       pad.getResultType().getShape()),
                       [](auto sizes) {
@@ -430,7 +431,8 @@ static bool isAllPadding(tensor::PadOp pad) {
                       });
 }
 
-/// Replaces pads that are all padding by fills, for the same reason.
+/// Replaces each pad that consists of padding only by a tensor.generate,
+/// because bufferization would create a view for its empty source as well.
 static void fillEmptyPads(func::FuncOp function) {
   SmallVector<tensor::PadOp> pads;
   function.walk([&](tensor::PadOp pad) {

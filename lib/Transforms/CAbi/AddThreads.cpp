@@ -29,8 +29,8 @@ void mlir::bngrad::addThreads(ModuleOp module) {
     if (loops.wasInterrupted())
       found.insert(function);
   }
-  // The callers of these functions need the argument too, and so do theirs:
-  // `found` grows in the loop.
+  // The callers of these functions need the argument too, and so do their
+  // callers: `found` grows in the loop.
   DenseMap<Operation *, Value> arguments;
   SmallVector<func::CallOp> updated;
   for (size_t i = 0; i < found.size(); ++i) {

@@ -68,8 +68,8 @@ void mlir::bngrad::addStatuses(ModuleOp module) {
     if (mayFail.wasInterrupted())
       found.insert(function);
   }
-  // The callers of these functions need a status too, and so do theirs: `found`
-  // grows in the loop. Functions may call each other recursively.
+  // The callers of these functions need a status too, and so do their callers:
+  // `found` grows in the loop. Functions may call each other recursively.
   for (size_t i = 0; i < found.size(); ++i) {
     auto function = cast<func::FuncOp>(found[i]);
     std::optional<SmallVector<func::CallOp>> calls =

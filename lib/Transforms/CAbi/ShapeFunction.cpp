@@ -114,7 +114,8 @@ static bool hasReport(scf::IfOp op, StringRef name) {
                       [&](Operation &in) { return in.hasAttr(name); });
 }
 
-/// The result and the dim of the dynamic size number `i` of results of `types`.
+/// Finds the result, and its dim, that has dynamic size number `i` of the
+/// results `types`.
 static std::pair<unsigned, int64_t> findSize(TypeRange types, unsigned i) {
   for (auto [number, type] : llvm::enumerate(types)) {
     auto tensor = dyn_cast<RankedTensorType>(type);

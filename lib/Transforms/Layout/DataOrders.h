@@ -29,9 +29,9 @@ SmallVector<SmallVector<int64_t>> getOrders(const ScheduledGroup &group);
 SmallVector<ReassociationIndices> getRowLoops(const ScheduledGroup &group,
                                               ArrayRef<int64_t> order);
 
-/// Whether a schedule with vectors supports data in `order` with contiguous
-/// rows, and `rowLoops`, the result of getRowLoops, can be merged, because only
-/// data operands are indexed by loops that are merged with others.
+/// Whether a vectorized schedule supports data in `order` with contiguous rows,
+/// and `rowLoops`, the result of getRowLoops, can be merged. Loops that are
+/// merged with others may index only data operands.
 bool mayMergeRows(const ScheduledGroup &group, ArrayRef<int64_t> order,
                   ArrayRef<ReassociationIndices> rowLoops);
 

@@ -56,8 +56,9 @@ static bool hasWholeBytes(Value memref) {
          (type.isInteger(1) || type.getIntOrFloatBitWidth() % 8 == 0);
 }
 
-/// Whether only generics of `region` use `memref` in it, as operands or for
-/// single elements, so that data in another order, or a copy, can replace it.
+/// Whether all users of `memref` in `region` are generics, which take it as an
+/// operand or load single elements, so that data in another order, or a copy,
+/// can replace it.
 static bool isReadByGenerics(Value memref, scf::ExecuteRegionOp region) {
   return llvm::all_of(memref.getUsers(), [&](Operation *user) {
     return !region->isProperAncestor(user) ||
@@ -216,7 +217,8 @@ LogicalResult RegionVersioner::addDense(Order order,
       mapping.map(strided.memref,
                   strided.getDenseView(rewriter, loc, start, order));
   Operation *version = rewriter.clone(*region, mapping);
-  // The bodies read single elements by the indices of the data before.
+  // Loads in the bodies use indices of the original data, so they keep reading
+  // the original memref.
   auto isLoad = [](OpOperand &use) {
     return isa<memref::LoadOp>(use.getOwner());
   };

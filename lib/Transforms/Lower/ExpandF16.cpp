@@ -149,7 +149,7 @@ struct TruncToF16 : OpRewritePattern<arith::TruncFOp> {
     Value magnitude = bits.bitAnd(value, 0x7fffffff);
     // Round to nearest even by adding the last kept bit and half a unit in its
     // place minus 1. From 65520 on, the sum has the bits of infinity in f16.
-    // Larger values than 2^16 are replaced by 2^16, which gives the same bits.
+    // Values larger than 2^16 are replaced by 2^16, which gives the same bits.
     Value bounded =
         arith::MinSIOp::create(b, loc, magnitude, bits.constant(kInfinity));
     Value last = bits.bitAnd(bits.shiftRight(bounded, 13), 1);

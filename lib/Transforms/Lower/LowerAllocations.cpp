@@ -114,8 +114,8 @@ static void callHelper(OpBuilder &b, Location loc, StringRef name,
 }
 
 namespace {
-/// The code that is left when memory runs out in it: a function, or a phase of
-/// a parallel op.
+/// The code that is exited when memory runs out in it: a function, or a phase
+/// of a parallel op.
 struct Scope {
   /// The head of the list of its buffers, or null if the function allocates
   /// none.

@@ -104,8 +104,8 @@ static void eraseUnused(RewriterBase &rewriter, Block &block) {
     Value stream = getStream(alloc);
     gpu::AsyncOpInterface last = findLast(block, stream, dealloc);
     // If nothing is between the allocation and the free, users of the free
-    // would wait for the token of the stream, which is another gpu.wait's, and
-    // upstream folds such waits away.
+    // would wait for the token of the stream, which is the result of another
+    // gpu.wait, and upstream folds such waits away.
     if (last == alloc)
       continue;
     rewriter.replaceOp(dealloc, last.getAsyncToken());

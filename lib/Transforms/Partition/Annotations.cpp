@@ -231,7 +231,7 @@ static LogicalResult verifyGradient(BatchNormOpInterface op) {
     }
     return success();
   };
-  // Input first, as users annotate it.
+  // Visit input first, as users annotate it.
   for (bool ofInput : {true, false})
     for (OpOperand &operand : op->getOpOperands()) {
       Role role = op.getOperandRole(operand);
@@ -318,7 +318,7 @@ static FailureOr<ShardOp> mergeAnnotations(Value value) {
     return emitError(value.getLoc())
            << "expected a shard annotation of " << describe(value)
            << ", or of a value from which it follows, got none";
-  // In the order of the program.
+  // Sort them in program order.
   llvm::sort(annotations,
              [](ShardOp a, ShardOp b) { return a->isBeforeInBlock(b); });
   Sharding sharding(annotations.front().getSharding());

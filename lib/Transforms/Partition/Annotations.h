@@ -5,10 +5,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Upstream's passes end the process, or go on with wrong types, if a program is
-// not as they expect. These functions report such a program, or bring it into
-// the form that upstream expects.
+// Upstream's passes end the process, or continue with wrong types, if a program
+// is not as they expect. These functions report such a program, or bring it
+// into the form that upstream expects.
 //
 //===----------------------------------------------------------------------===//
 

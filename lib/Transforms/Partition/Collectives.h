@@ -16,11 +16,12 @@
 
 namespace mlir::bngrad {
 
-/// On a `shard.all_reduce`: the text by which processes recognize it, a string.
+/// A string attribute of a `shard.all_reduce`, by which processes recognize it.
 inline constexpr StringLiteral kCollectiveAttrName = "bngrad.collective";
 
-/// Such as "bngrad.batch_norm_backward grad_output(tensor<8x64xf32>) ...
-/// feature_dims=[1] epsilon=1e-05 statistics=batch".
+/// Returns text such as "bngrad.batch_norm_backward
+/// grad_output(tensor<8x64xf32>) ... feature_dims=[1] epsilon=1e-05
+/// statistics=batch".
 std::string describeGradient(BatchNormOpInterface op);
 
 /// All-reduces of a block that do not wait for one another.

@@ -187,7 +187,7 @@ struct BNGradCombineCollectivesPass
   void runOnOperation() override {
     SmallVector<SmallVector<AllReduceOp>> combinations;
     for (const CollectiveLevel &level : sortByCollectives(getOperation())) {
-      // In program order, which is the same in every process.
+      // Groups are in program order, which is the same in every process.
       SmallVector<SmallVector<AllReduceOp>> groups;
       for (AllReduceOp op : level.ops) {
         if (!isSumOfTensor(op))
@@ -206,7 +206,7 @@ struct BNGradCombineCollectivesPass
     }
     for (SmallVector<AllReduceOp> &ops : combinations) {
       LDBG() << "one all-reduce of " << ops.size();
-      // Its operands are all available at the last of them.
+      // All operands of a combination are available at its last op.
       llvm::sort(ops, [](AllReduceOp a, AllReduceOp b) {
         return a->isBeforeInBlock(b);
       });

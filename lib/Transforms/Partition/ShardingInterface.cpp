@@ -186,7 +186,7 @@ void Partitioner::mapResults(ArrayRef<Value> values) {
   }
 }
 
-/// True if each channel is that of one process.
+/// True if each channel belongs to one process.
 bool Partitioner::hasWholeChannels() {
   return axes.empty() || shard::collectiveProcessGroupSize(axes, grid) == 1;
 }

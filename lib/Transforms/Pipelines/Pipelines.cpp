@@ -45,7 +45,7 @@ std::optional<Stage> mlir::bngrad::findStage(StringRef name) {
   return static_cast<Stage>(found - std::begin(kStageNames));
 }
 
-/// The order of the stages; `group`, `apply` and `lower` are those of a target.
+/// The order of the stages; `group`, `apply` and `lower` depend on the target.
 static void addStages(OpPassManager &pm, Stage first, Stage last,
                       function_ref<void()> group, function_ref<void()> apply,
                       function_ref<void()> lower) {
@@ -101,8 +101,9 @@ void mlir::bngrad::addCudaStages(OpPassManager &pm, Stage first, Stage last,
         addCudaApplyPasses(pm, options.kernels.chip, options.deviceArguments);
       },
       [&] {
-        // After a workspace is planned, which costs no allocation. Buffers of
-        // data of the host stay apart: their copies take longer.
+        // This runs after the workspace is planned, because buffers in it need
+        // no allocation. Buffers for host data are not merged: their copies
+        // take longer than the allocations.
         if (options.deviceArguments)
           pm.addNestedPass<func::FuncOp>(createBNGradMergeAllocationsPass());
         addCudaLowerPasses(pm, options.kernels);
@@ -137,7 +138,7 @@ CudaOptions CudaPipelineOptions::getOptions() const {
 
 void mlir::bngrad::buildToLinalgPipeline(
     OpPassManager &pm, const ToLinalgPipelineOptions &options) {
-  // Those before `group` are the same for all targets.
+  // The stages before `group` are the same for all targets.
   addCpuStages(pm, Stage::Import, options.stopAfter, {});
 }
 
@@ -152,7 +153,7 @@ buildPipeline(OpPassManager &pm, const Options &options,
   exportOptions.packed = options.packed;
   exportOptions.infer = options.infer;
   addStages(Stage::Import, std::min(last, Stage::Partition));
-  // While ops say how their sizes are related.
+  // This runs while ops still say how their sizes are related.
   if (isExported && !exportOptions.packed) {
     addInlinePasses(pm);
     pm.addPass(createBNGradAddShapeFunctionsPass());
@@ -161,9 +162,10 @@ buildPipeline(OpPassManager &pm, const Options &options,
     addStages(Stage::Decompose, std::min(last, Stage::Apply));
   if (last != Stage::Lower)
     return;
-  // While there are buffers, whose types say how C passes them.
+  // This runs while there are memrefs, whose types say how C passes them.
   if (isExported) {
-    // Packed entries of functions on buffers of a device take one there.
+    // Packed entries of functions on device buffers take a workspace in device
+    // memory.
     BNGradPlanWorkspacePassOptions plan;
     plan.device = ofDevice;
     if (exportOptions.statusFunction.empty() || (ofDevice && options.packed))
@@ -206,8 +208,8 @@ static LogicalResult verifyHost(const CpuPipelineOptions &options,
   return isGiven ? success() : HostCpu::verify(reason);
 }
 
-/// Registers a pipeline of passes on modules. Elsewhere upstream would end the
-/// process when the first of them is added.
+/// Registers a pipeline of passes on modules. If it were added to another op,
+/// upstream would end the process at the first pass.
 template <typename Options>
 static void registerPipeline(StringRef name, StringRef description,
                              void (*build)(OpPassManager &, const Options &)) {

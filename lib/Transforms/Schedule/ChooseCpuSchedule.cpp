@@ -110,7 +110,7 @@ ScheduleKind mlir::bngrad::chooseCpuKind(const DataShape &shape) {
 }
 
 /// Columns of the tables of `kind`. If tables cover whole rows, a column takes
-/// 48 bytes of the first-level cache: its entries in the up to four tables of a
+/// 48 bytes of the first-level cache: its entries in up to four tables of a
 /// pass, and the lines of data that pass through.
 static int64_t getColumns(ScheduleKind kind, int64_t elementBytes,
                           const Target &target) {
@@ -130,7 +130,8 @@ CpuSchedule mlir::bngrad::chooseCpuSchedule(ScheduleKind kind,
   schedule.vectorBits = target.vectorBits;
   schedule.streamingBytes = target.lastLevelBytes;
   schedule.columns = getColumns(kind, shape.elementBytes, target);
-  // The same for any number of threads, so that sums do not depend on it.
+  // This is the same for any number of threads, so that sums do not depend on
+  // it.
   schedule.rowBlocks = 32;
   schedule.fma = target.fma;
   return schedule;

@@ -36,7 +36,7 @@ static constexpr int64_t kPiecesOfThread = 10;
 static constexpr int64_t kMostChannelLanes = 4;
 /// Blocks of the largest cluster that every chip with clusters supports.
 static constexpr int64_t kPortableCluster = 8;
-/// Blocks of a cluster that fits into every processing cluster beside others.
+/// Blocks of a cluster that fits into every processing cluster next to others.
 static constexpr int64_t kSmallCluster = 4;
 /// If the last wave of large clusters lengthens a launch by this factor,
 /// narrower tiles in small clusters win, though their rows are sectors, not
@@ -44,8 +44,8 @@ static constexpr int64_t kSmallCluster = 4;
 static constexpr double kMostRounding = 1.25;
 /// Bytes of the smallest efficient access to memory.
 static constexpr int64_t kSectorBytes = 32;
-/// Slices of a tile of channels, per multiprocessor. Few, as the sums of all
-/// slices are read again.
+/// Slices of a tile of channels, per multiprocessor. The number is small
+/// because the sums of all slices are read again.
 static constexpr int64_t kSlicesOfMultiprocessor = 2;
 
 /// Whether the runs of memory of `count` channels start at multiples of
@@ -149,7 +149,7 @@ chooseWholeMultiprocessor(const OnePassLayout &layout, const CudaChip &chip) {
 /// Whether blocks that fill a multiprocessor each are better than the smaller
 /// ones of `shared`: they need at most a portable cluster, all blocks start at
 /// once in either case, and more than three quarters of the multiprocessors
-/// have one. With fewer, their sums would take longer than what they save.
+/// have one. With fewer, their sums would take longer than they save.
 static bool isBetterWave(const OnePassLayout &layout, const CudaChip &chip,
                          const GpuSchedule &whole, const GpuSchedule &shared) {
   int64_t blocks = countBlocks(layout, whole);
@@ -388,7 +388,7 @@ GpuSchedule mlir::bngrad::chooseTwoPass(int64_t tiles, int64_t lanes,
   GpuSchedule schedule;
   schedule.fma = true;
   schedule.sumBlocks = chip.multiprocessors * blocks;
-  // The same threads in fewer blocks, unless they need more registers.
+  // Use as many threads in fewer blocks, unless they need more registers.
   if (blocks < kBlocksOfMultiprocessor && lanes <= 4)
     schedule.blockThreads = 512;
   return schedule;

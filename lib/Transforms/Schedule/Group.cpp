@@ -9,9 +9,9 @@
 // A group is found by its structure, on tensors, where no alias analysis is
 // needed: a reduction of sums, the per-channel generics that follow from it and
 // the element-wise generics that read those. Sums that need per-channel values
-// of the group, such as those about a mean, are a later stage. It is closed in
-// a region, so that no foreign op can come between its members before their
-// loops exist.
+// of the group, such as those about a mean, are a later stage. The group is
+// enclosed in a region, so that no foreign op can come between its members
+// before their loops exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,7 +124,7 @@ static bool isLaterStage(linalg::GenericOp later, linalg::GenericOp seed,
 
 /// The per-channel generics before `seed`, in the order of the block, whose
 /// results it reads and that read elements of their channel, such as the first
-/// one, beside their operands. Nothing else reads them before `seed`.
+/// one, besides their operands. Nothing else reads them before `seed`.
 static SmallVector<linalg::GenericOp> findFirstStage(linalg::GenericOp seed) {
   SmallVector<unsigned> features;
   seed.getParallelDims(features);
@@ -203,7 +203,7 @@ static Group growFrom(linalg::GenericOp seed) {
     visitUsedValuesDefinedAbove(
         op->getRegions(), [&](OpOperand *operand) { visit(operand->get()); });
     // The region will precede the foreign ops, so an effect that follows one of
-    // their effects must stay behind it.
+    // their effects must stay after it.
     bool isAfter = hasForeignEffect && !isMemoryEffectFree(op);
     if (!readsChannel && !readsFullSize && !readsForeign && !isAfter)
       continue;

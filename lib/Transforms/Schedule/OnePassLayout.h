@@ -29,12 +29,12 @@ struct FlatRows {
   int64_t lanes;   // elements of a piece, of two channels at most
   int64_t columns; // pieces of a flat row
   int64_t rows;    // flat rows that the threads take at a time
-  int64_t pieces;  // the most of a channel in a flat row
+  int64_t pieces;  // the most pieces of a channel in a flat row
 };
 
 /// Buffers in which threads exchange the sums of a channel. The stages of a
-/// group share them. The sums of a mean and of squares about it are those of
-/// the stage of the squares, in f64.
+/// group share them. If a stage computes a mean and the next one squares about
+/// it, only the stage of the squares has buffers, in f64.
 struct ExchangedSums {
   explicit ExchangedSums(const ScheduledGroup &group);
 
@@ -68,8 +68,8 @@ struct OnePassLayout {
     return llvm::divideCeil(rows, schedule.clusterBlocks);
   }
   /// How a block of `schedule` takes the adjacent rows of its channels in one
-  /// sample as one *flat row*; nothing if each row is divided into pieces by
-  /// itself.
+  /// sample as one *flat row*; nothing if each row is divided into pieces on
+  /// its own.
   std::optional<FlatRows> getFlatRows(const GpuSchedule &schedule) const;
   /// The shared memory of a block for the first `numOperands` of `operands`, in
   /// bytes; each begins at a multiple of 128.
@@ -113,8 +113,8 @@ int64_t getMostLanes(ArrayRef<linalg::GenericOp> generics, int64_t accessBits);
 /// shared memory.
 int64_t getRowsOfWarp(int64_t columns);
 
-/// Elements of shared memory to add up `lanes` elements each of `rows` x
-/// `columns` threads along the rows.
+/// The number of elements of shared memory needed to add up `lanes` elements of
+/// each of `rows` x `columns` threads along the rows.
 int64_t getScratchSize(int64_t rows, int64_t columns, int64_t lanes);
 
 } // namespace mlir::bngrad

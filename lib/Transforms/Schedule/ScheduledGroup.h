@@ -49,7 +49,7 @@ struct ReductionValues {
 /// True if the body of `generic` reads data that is not an operand.
 bool readsBeside(linalg::GenericOp generic);
 
-/// True if the per-channel `generic` reads, beside its operands, only elements
+/// True if the per-channel `generic` reads, besides its operands, only elements
 /// of its own channel, such as the first one: elements that one of `data`
 /// reads as an operand, in loops of which `features` identify the channel.
 /// From memory that none of `data` writes, it may read any element.

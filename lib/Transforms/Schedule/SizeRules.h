@@ -26,8 +26,8 @@ namespace mlir::bngrad {
 /// Sizes at which one schedule takes over from another. Their measurements are
 /// in bench/results/thresholds.md.
 namespace limits {
-/// `split` is chosen for fewer channels than this, as threads would lack work,
-/// unless there is little work in all.
+/// `split` is chosen for fewer channels than this, because other threads would
+/// have no work, unless there is little work in total.
 inline constexpr int64_t kFewChannels = 8;
 /// Fewer elements than this are computed by one thread.
 inline constexpr int64_t kSerialElements = 16 << 10;
@@ -55,7 +55,7 @@ struct DataSizes {
   int64_t elements;     // N * C * S
   int64_t rowElements;  // S
   int64_t rows;         // N * C
-  int64_t elementBytes; // of the widest
+  int64_t elementBytes; // of the widest type
 };
 
 /// A rule for such data. `*Below` limits are exclusive, `*From` inclusive.
@@ -70,7 +70,7 @@ struct SizeRule {
   int64_t samplesFrom = 0;
   int64_t tensorBytesFrom = 0;
 
-  /// The least N * C * S for elements of so many bytes.
+  /// The least N * C * S for elements of `elementBytes` bytes.
   constexpr int64_t getLeastElements(int64_t elementBytes) const {
     return std::max(elementsFrom,
                     (tensorBytesFrom + elementBytes - 1) / elementBytes);
@@ -109,11 +109,11 @@ constexpr ScheduleKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
   return ScheduleKind::Channels;
 }
 
-/// Columns of the tables of `tiles`, whose widest element has so many bytes. A
-/// row of a tile has the same number of bytes for every type: 4 KiB, or one
-/// page, for a first-level cache of 32 or 48 KiB. The rows of a tile are far
-/// apart, so shorter rows waste memory bandwidth, and tables for longer rows do
-/// not fit into that cache.
+/// Columns of the tables of `tiles` if the widest element has `elementBytes`
+/// bytes. A row of a tile has the same number of bytes for every type: 4 KiB,
+/// or one page, for a first-level cache of 32 or 48 KiB. The rows of a tile are
+/// far apart, so shorter rows waste memory bandwidth, and tables for longer
+/// rows do not fit into that cache.
 constexpr int64_t getTileColumns(int64_t l1Bytes, int64_t elementBytes) {
   int64_t most = std::max<int64_t>(l1Bytes / (8 * elementBytes), 64);
   int64_t columns = 1;

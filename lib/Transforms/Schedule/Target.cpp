@@ -19,8 +19,8 @@
 
 using namespace mlir::bngrad;
 
-/// Bytes of data cache `level`, which Linux lists in `folder` as `32768K`; 0 if
-/// it does not.
+/// Returns the bytes of the data cache of this `level`, which Linux lists in
+/// `folder`, such as `32768K`, or 0 if it is not listed.
 static int64_t readCacheBytes(llvm::StringRef folder, int level) {
   for (int index = 0; index < 8; ++index) {
     auto read = [&](llvm::StringRef file) -> std::string {

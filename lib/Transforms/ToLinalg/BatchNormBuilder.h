@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What the builders of the forward pass and of the gradient share: M, and the
-// three kinds of generics. Of each, they give the arithmetic of one element.
+// three kinds of generics. The builders supply the arithmetic of one element of
+// each generic.
 //
 //===----------------------------------------------------------------------===//
 

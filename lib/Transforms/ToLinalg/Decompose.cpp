@@ -39,7 +39,7 @@ static FloatType getTypeIfUsed(Value result) {
   return result.use_empty() ? FloatType() : getFloatType(result);
 }
 
-/// Checks the type of an argument that is epsilon.
+/// Checks the type of the argument that replaces epsilon, if there is one.
 static LogicalResult verifyEpsilon(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments()) {
     Type type = argument.getType();

@@ -134,7 +134,7 @@ private:
   LogicalResult drop(Operation *op);
 
   llvm::StringMap<Mesh> meshes;
-  /// Of the module, whose shardings do not all give a number.
+  /// The number of devices of the module, for shardings that do not give one.
   int64_t numDevices = 1;
 };
 } // namespace

@@ -174,7 +174,7 @@ static void expand(memref::ExpandShapeOp op) {
   op.erase();
 }
 
-/// Gives the result of `op` the rank that the length of its shape is.
+/// Gives the result of `op` a rank: the length of its shape operand.
 static void expand(memref::ReshapeOp op) {
   auto type = dyn_cast<UnrankedMemRefType>(op.getResult().getType());
   int64_t rank = cast<MemRefType>(op.getShape().getType()).getDimSize(0);

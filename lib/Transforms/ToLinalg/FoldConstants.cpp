@@ -9,7 +9,7 @@
 // A deployed model has constant parameters and statistics. The factor
 // scale/sqrt(variance + epsilon) of its batch norms is then computed at compile
 // time, by the folders of the ops that would compute it: these round to nearest
-// as the ops do, so the results are the same bits.
+// as the ops do, so the results have the same bits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -139,8 +139,8 @@ struct FoldTranspose : OpInterfaceRewritePattern<BatchNormOpInterface> {
   }
 };
 
-/// An element of a transpose, such as a channel's first one, is one of its
-/// source.
+/// An element of a transpose, such as a channel's first one, is an element of
+/// its source.
 struct FoldExtract : OpRewritePattern<tensor::ExtractOp> {
   using OpRewritePattern::OpRewritePattern;
 

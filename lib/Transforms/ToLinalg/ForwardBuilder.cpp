@@ -30,9 +30,8 @@
 //   sum         = sum of part_sum + count * distance
 //   square_sum  = sum of part_square_sum
 //                        + distance * (2 * part_sum + count * distance)
-//
 // A product of the center and the count of f32 data is exact in f64 if the
-// count is below 2^29, so that parts with equal elements have their center.
+// count is below 2^29, so that `center` is exact if all elements are equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +88,8 @@ Value ForwardBuilder::buildFirst(const ElementCount &count) {
   Value input = getOperand(Role::Input);
   auto buildElement = [&](const Arithmetic &math, ValueRange) {
     OpBuilder &nested = math.b;
-    // An index is that of the generic whose body has it.
+    // A linalg.index is an index of the enclosing generic, whose loops are the
+    // feature dims.
     SmallVector<Value> indices(dataShape.size(),
                                arith::ConstantIndexOp::create(nested, loc, 0));
     for (auto [i, dim] : llvm::enumerate(op.getFeatureDims()))
@@ -182,7 +182,7 @@ TrainingValues ForwardBuilder::buildTraining(const TrainingRequest &request) {
   Value first = buildFirst(count);
   Value center =
       buildCenter(first, buildMoments(first, true, false).sum, count);
-  // A mean that nothing else needs has two stages as well.
+  // The mean is computed in two stages even if it is the only result.
   return buildChannel(request, center,
                       buildMoments(center, true, request.needsVariance()),
                       count);
@@ -233,7 +233,8 @@ TrainingValues ForwardBuilder::buildChannel(const TrainingRequest &request,
         factor = math.mul(math.extend(args[scaleArg]), invStd);
       Value offset =
           offsetArg < 0 ? math.constant(0.0) : math.extend(args[offsetArg]);
-      // An infinite factor makes output infinite, as (input - mean) * factor.
+      // An infinite factor makes output infinite, as in (input - mean) *
+      // factor.
       Value finite = math.selectUnlessNaN(math.sub(factor, factor), factor,
                                           math.constant(0.0));
       offset = math.sub(offset, math.mul(meanError, finite));

@@ -64,8 +64,8 @@ public:
   /// the center of the whole batch, from the count for f64.
   Value buildWeightedCenter(Value partCenter);
   Value buildWholeCenter(Value sum, const ElementCount &count);
-  /// The sums of a part about the center of the whole batch, from those about
-  /// its own.
+  /// The sums of a part about the center of the whole batch, from the sums
+  /// about its own center.
   ChannelMoments buildMovedMoments(Value center, Value partCenter,
                                    const ChannelMoments &moments);
 

@@ -10,13 +10,12 @@
 // such as grad_output or input, which both the sums and grad_input read. With a
 // control function that always agrees, it moves per-channel square roots and
 // divisions into the loop over the elements. The rules here avoid both.
-//
-// Measure, lexicographic: every rewrite lowers the first of these numbers that
-// it changes. Named element-wise ops; the generics that each tensor.extract
-// depends on, counted once per path; generics; the generics that each generic
-// depends on, counted in the same way; groups of dims that reshapes split or
-// merge (FoldReshape.cpp); unread inits that are not empty; operands and
-// results of generics.
+// The measure is lexicographic. Every rewrite lowers the first of these numbers
+// that it changes: named element-wise ops; the generics that each
+// tensor.extract depends on, counted once per path; generics; the generics that
+// each generic depends on, counted in the same way; groups of dims that
+// reshapes split or merge (FoldReshape.cpp); unread inits that are not empty;
+// operands and results of generics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -246,8 +245,9 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
       if (!producer || !isFusable(*operand))
         continue;
-      // A gradient whose elements are also read elsewhere is computed once
-      // more: the reader with its own elements forms a group, or a kernel.
+      // If the consumer also reads the producer in another way, the producer
+      // stays. The element-wise part of a gradient is then computed in the
+      // consumer as well, so that the consumer can form a group or a kernel.
       if (!isFusableEverywhere(producer, consumer)) {
         bool isInit = llvm::any_of(consumer.getDpsInits(), [&](Value init) {
           return init.getDefiningOp() == producer;
@@ -258,10 +258,10 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
         LDBG() << "not fused, as the reader would still read it: " << producer;
         continue;
       }
-      // A producer that sums and another loop read is computed in both. A
-      // gradient is not: like a value that is needed in memory anyway or that
-      // only element-wise loops read, it becomes a result of its first reader.
-      // Only a reader with the same loops can have it as a result.
+      // A producer that is read by sums and by another loop is computed in
+      // both. A gradient is not: like a value that is needed in memory anyway
+      // or that only element-wise loops read, it becomes a result of its first
+      // reader. Only a reader with the same loops can have it as a result.
       bool isRepeated = mayDisappear(producer) &&
                         !isElementwisePart(producer) &&
                         (isReadBySums(producer) || !isReadByIdentity(*operand));

@@ -21,7 +21,7 @@
 //   grad_input   = factor * ((grad_output - mean_dy) - (input - mean) * slope)
 //
 // and grad_input = factor * grad_output for global statistics. `input - mean`
-// is never folded away: mean may be large against the spread of input.
+// is never folded away: mean may be large compared with the spread of input.
 //
 //===----------------------------------------------------------------------===//
 

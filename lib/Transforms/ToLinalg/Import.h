@@ -89,8 +89,8 @@ struct ForeignForward {
   Type output;
 };
 
-/// Builds training before `op`. Statistics whose types are null have the type
-/// of all arithmetic.
+/// Builds training before `op`. Statistics whose types are null have the
+/// accumulator type.
 ///
 /// Errors: a diagnostic at `op`.
 FailureOr<BatchNormTrainingOp> buildTraining(OpBuilder &b, Operation *op,
@@ -106,9 +106,9 @@ FailureOr<Value> buildInference(OpBuilder &b, Operation *op,
 
 /// How training changes a running statistic, to
 ///   keep * running + add * batch
-/// where a variance of the batch counts M / (M - 1) times if `isUnbiased`. With
-/// one element per channel, an unbiased variance is NaN; without elements, the
-/// running statistic is kept.
+/// where a variance of the batch is multiplied by M / (M - 1) if `isUnbiased`.
+/// With one element per channel, an unbiased variance is NaN; without elements,
+/// the running statistic is kept.
 struct RunningUpdate {
   double keep, add;
   bool isUnbiased = false;
@@ -150,9 +150,9 @@ std::optional<LogicalResult> importOnnxOp(OpBuilder &b, Operation *op,
 std::optional<LogicalResult> importTorchOp(OpBuilder &b, Operation *op,
                                            TorchCasts casts);
 
-/// Erases what torch has in `root` beside ops that compute: descriptions of
-/// symbolic shapes, and unused constants, lists and literals, whether imported
-/// ops or PyTorch's graphs left them.
+/// Erases torch ops in `root` that compute nothing: descriptions of symbolic
+/// shapes, and unused constants, lists and literals, whether imported ops or
+/// PyTorch's graphs left them.
 void eraseDeadTorchValues(Operation *root);
 
 } // namespace mlir::bngrad

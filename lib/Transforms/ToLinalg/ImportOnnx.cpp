@@ -38,8 +38,8 @@ private:
 };
 } // namespace
 
-/// Reads the attributes of opset 15. Those of earlier ones that change the
-/// meaning, such as `spatial`, are errors.
+/// Reads the attributes of opset 15. Attributes of earlier opsets that change
+/// the meaning, such as `spatial`, are errors.
 FailureOr<OnnxOptions> OnnxImporter::readOptions() {
   OnnxOptions options;
   for (NamedAttribute attribute : op->getDiscardableAttrs()) {

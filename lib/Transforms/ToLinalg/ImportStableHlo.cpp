@@ -83,7 +83,7 @@ static FailureOr<Options> readOptions(Operation *op,
 
 /// batch_norm_grad(operand, scale, mean, variance, grad_output) with epsilon
 /// and feature_index: training, biased variance (StableHLO specification,
-/// batch_norm_grad). MHLO's op is the same, also below.
+/// batch_norm_grad). MHLO's ops are the same, here and below.
 static LogicalResult importGrad(OpBuilder &b, Operation *op) {
   TupleType tuple = getTuple(op);
   if (failed(verifyArity(op, 5, tuple ? 1 : 3)))

@@ -36,8 +36,8 @@ static bool isDefinedBy(Value value, StringRef name) {
   return op && op->getName().getStringRef() == name;
 }
 
-/// The attribute `value` of the constant op `name` that defines `value`. From
-/// bytecode, it is all the properties of the op.
+/// The attribute `value` of the constant op `name` that defines `value`. In an
+/// op from bytecode, the properties as a whole are this attribute.
 static Attribute getConstant(Value value, StringRef name) {
   value = skipDerefine(value);
   if (!isDefinedBy(value, name))
@@ -88,7 +88,7 @@ StringRef mlir::bngrad::getOperatorName(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (name != "torch.operator")
     return name;
-  // From bytecode, the name is all the properties of the op.
+  // In an op from bytecode, the properties as a whole are the name.
   Attribute attribute = getAttribute(op, "name");
   if (!attribute)
     attribute = op->getPropertiesAsAttribute();

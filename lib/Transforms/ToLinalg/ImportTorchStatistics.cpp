@@ -37,7 +37,7 @@ private:
   Value buildChannel(ValueRange inputs,
                      function_ref<Value(const Arithmetic &, ValueRange)> value);
 
-  // Of importGather, each with a row or an element for each part.
+  // The operands of importGather, with a row or an element for each part.
   Value means, invStds, counts;
   double epsilon = 0;
   FloatType type;
@@ -103,8 +103,8 @@ LogicalResult TorchStatisticsImporter::readParts() {
           verifyShape(op, "counts", counts.getType(), shape.take_front())));
 }
 
-/// Adds up, for each channel: with no `channels`, the counts and the products
-/// of count and mean; with the mean of all parts, the squares about it.
+/// Adds up, for each channel, the counts and the products of count and mean or,
+/// if `channels` has the mean of all parts, the squares about it.
 SmallVector<Value> TorchStatisticsImporter::addParts(ValueRange channels,
                                                      unsigned numSums) {
   Location loc = op->getLoc();

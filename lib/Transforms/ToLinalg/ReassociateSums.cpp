@@ -25,7 +25,7 @@ namespace mlir::bngrad {
 using namespace mlir;
 
 /// Replaces the element extracted from a one-element tensor by the scalar in
-/// it. The conversion of a StableHLO reduction wraps each scalar so.
+/// it. The conversion of a StableHLO reduction wraps each scalar in this way.
 static void foldScalarTensors(linalg::LinalgOp op) {
   op->walk([](tensor::ExtractOp extract) {
     auto tensor = extract.getTensor().getDefiningOp<tensor::FromElementsOp>();

@@ -36,8 +36,8 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 FailureOr<Mesh> parseMesh(Attribute attribute, EmitError emitError);
 
 /// Checks an attribute of Shardy, in which all axes that split a value or its
-/// computation have one device. `meshes` are those of the module; an attribute
-/// without a mesh uses `mesh`, which others set.
+/// computation have one device. `meshes` are the meshes of the module; an
+/// attribute without a mesh uses `mesh`, which others set.
 ///
 /// Errors: a diagnostic, and failure.
 LogicalResult verifyOneDevice(Attribute attribute,
@@ -45,7 +45,7 @@ LogicalResult verifyOneDevice(Attribute attribute,
                               std::optional<Mesh> &mesh, EmitError emitError);
 
 /// The same for a sharding of XLA, such as `{devices=[2,1]0,1}`. A sharding
-/// that does not give a number of devices is over `numDevices` of them.
+/// that does not give a number of devices spans `numDevices` devices.
 ///
 /// Errors: a diagnostic, and failure.
 LogicalResult verifyOneDevice(StringRef text, int64_t numDevices,

@@ -138,7 +138,8 @@ struct BatchMoments {
 };
 } // namespace
 
-/// Those of the whole batch, from those of a part and its count as a tensor.
+/// Builds the moments of the whole batch from the moments of a part and its
+/// count, a tensor.
 static BatchMoments joinParts(ForwardBuilder &builder, FloatType f64,
                               const BatchMoments &part, Value partCount,
                               const WholeBatch &whole) {

@@ -61,7 +61,7 @@ private:
   LogicalResult parseAxes(bool splits);
   FailureOr<std::string> parseName();
 
-  /// Of shardings that do not tell their devices.
+  /// The number of devices of shardings that do not give one.
   int64_t numDevices;
   Mesh mesh;
   /// The axes of the mesh, which may be numbered.

@@ -128,9 +128,10 @@ def BNGradLinalgToLoopsPass
   let summary = "Lower ops that have no schedule to loops";
   let description = [{
     Needs: linalg on memrefs.
-    Gives: upstream's loops (`--convert-linalg-to-loops`). LLVM unrolls the
-           innermost loop of an op alone. It would also unroll the loops around
-           it, up to a thousand stores, and compile them in quadratic time.
+    Gives: upstream's loops (`--convert-linalg-to-loops`). LLVM may unroll only
+           the innermost loop of an op. Without the annotation, it would also
+           unroll the loops around it, up to a thousand stores, and compile them
+           in quadratic time.
     Fails: never; an op on tensors is unchanged.
 
     Before:

@@ -18,12 +18,12 @@ def BNGradPrepareBufferizePass
     Needs: linalg on tensors, right before bufferization.
     Gives: no `tensor.empty`, and no `linalg.fill` of one, is the init of two
            ops, or of one op twice: bufferization would allocate and copy.
-           Arguments are marked as read-only unless they have the attribute, so
-           that results are not computed in the caller's operands. A value that
-           is returned twice is copied, since each result has its own buffer. A
-           tensor that is overwritten and then reshaped is computed in a buffer
-           of the final shape. Empty operands are dropped from concatenations,
-           insertions and pads.
+           Arguments are marked as read-only unless they already have the
+           attribute `bufferization.writable`, so that results are not computed
+           in the caller's operands. A value that is returned twice is copied,
+           since each result has its own buffer. A tensor that is overwritten
+           and then reshaped is computed in a buffer of the final shape. Empty
+           operands are dropped from concatenations, insertions and pads.
     Fails: if a buffer, or a view of it, is written between a
            `bufferization.to_tensor` and a reader of the tensor (error at the
            write, note at the tensor). Bufferization assumes that there is no such

@@ -16,8 +16,8 @@
 
 namespace mlir::bngrad {
 
-/// The status that a compiled function returns if a pointer is null that must
-/// not be.
+/// The status that a compiled function returns if a pointer that must not be
+/// null is null.
 inline constexpr int32_t kNullPointerStatus = -1;
 
 /// The status that a compiled function returns if host memory ran out. The

@@ -318,8 +318,8 @@ def BNGradVerifyKernelsPass
   let description = [{
     Needs: kernels in the LLVM dialect, and their `#nvvm.target`.
     Gives: the same IR.
-    Fails: if the parameters of a kernel take more than 4096 bytes, or 32764 bytes
-           from PTX 8.1 on (error at the kernel).
+    Fails: if the parameters of a kernel take more than 4096 bytes, or 32764
+           bytes with PTX 8.1 or later (error at the kernel).
   }];
 }
 

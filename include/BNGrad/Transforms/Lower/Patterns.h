@@ -23,7 +23,7 @@ struct FloatInstructions {
   /// (Target::bf16Conversion).
   bool bf16 = false;
   /// Converts f32 to bf16 in `gpu.launch`, and rounds like `arith.truncf`.
-  /// Chips from sm_80 on have it.
+  /// sm_80 and newer chips have it.
   bool kernelBF16 = false;
   /// Converts f32 to f16 and back (Target::f16Conversion).
   bool f16 = true;

@@ -20,11 +20,12 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
            A gradient whose sums run over a sharded dim becomes its two halves
            and one `shard.all_reduce` of both sums, whose `bngrad.collective`
            describes the gradient in errors of the runtime. Training becomes the
-           sums of the shard, an all-reduce from which the mean of the batch
-           follows, one of the sums about this mean, and
+           sums of the shard, an all-reduce that gives the mean of the batch,
+           another one that gives the sums about this mean, and
            `bngrad.batch_norm_inference`. An unknown count is added up as well.
            The function has the attribute `bngrad.grid_shape`, and its sharded
-           arguments and results have `bngrad.split_axes`. Functions without annotations are unchanged.
+           arguments and results have `bngrad.split_axes`. Functions without
+           annotations are unchanged.
     Fails: if upstream's passes cannot partition a function, or would do so
            incorrectly: an op that does not implement ShardingInterface, several
            blocks, nested annotations, a use of the function, a tensor argument
@@ -33,8 +34,8 @@ def BNGradPartitionPass : Pass<"bngrad-partition", "::mlir::ModuleOp"> {
            size that is not a multiple of the number of shards (error at the op
            or argument).
 
-    Upstream's passes run inside of this one, as they fail for functions without
-    annotations.
+    Upstream's passes run inside this one, because they fail for functions
+    without annotations.
 
     Before:
 

@@ -22,7 +22,7 @@ def BNGradDropAnnotationsPass
     Gives: the same module without these. Meshes may have any number of devices,
            as long as all values are replicated on them. The body of an
            `sdy.manual_computation` over axes of one device replaces the op.
-           `{manual}` and `{unreduced}` of XLA are over as many devices as
+           XLA's `{manual}` and `{unreduced}` span as many devices as
            `mhlo.num_partitions` says, by default one.
     Fails: if a value is sharded over several devices, a sharding cannot be
            parsed, or an op of Shardy has results that are neither its operands
@@ -72,10 +72,10 @@ def BNGradImportPass : Pass<"bngrad-import", "::mlir::func::FuncOp"> {
     Gives: bngrad ops in their place, with the same result types. A gradient of
            torch uses the saved statistics (inv_std) in training, otherwise the
            running ones (variance, epsilon). The new running statistics of torch
-           and ONNX are per-channel `linalg.generic` ops. Per-channel operands of different
-           types are extended to the widest. A `!torch.vtensor` is converted to
-           a builtin tensor by an `unrealized_conversion_cast`, which
-           `--bngrad-torch-to-builtin` folds away, or by `torch_c.*`.
+           and ONNX are per-channel `linalg.generic` ops. Per-channel operands
+           of different types are extended to the widest. A `!torch.vtensor` is
+           converted to a builtin tensor by an `unrealized_conversion_cast`,
+           which `--bngrad-torch-to-builtin` folds away, or by `torch_c.*`.
     Fails: if the bngrad op cannot express an op, such as one that updates its
            running statistics in place, and for any other gradient of batch
            normalization (error at that op).
@@ -166,9 +166,9 @@ def BNGradReassociateSumsPass
     : Pass<"bngrad-reassociate-sums", "::mlir::func::FuncOp"> {
   let summary = "Let the sums of linalg be added in any order";
   let description = [{
-    Needs: linalg on tensors. The module's source must leave the order of a sum open, as
-           StableHLO and PyTorch do. Their conversions to linalg do not record
-           this.
+    Needs: linalg on tensors. The module's source must leave the order of a sum
+           open, as StableHLO and PyTorch do. Their conversions to linalg do not
+           record this.
     Gives: `fastmath<reassoc>` on each `arith.addf` by which a `linalg.generic`
            or `linalg.reduce` adds to a result. The sum of a generic then gets a
            schedule, whose error bound is in docs/numerics.md. Without the flag,
@@ -262,8 +262,8 @@ def BNGradSplitPass : Pass<"bngrad-split", "::mlir::func::FuncOp"> {
            sums of each channel, `bngrad.batch_norm_backward_elemt` with
            grad_input from them, and per-channel linalg for grad_scale and
            grad_offset. Training becomes `bngrad.batch_norm_training_reduce`
-           about the first element of each channel, another one about the mean
-           that follows, `bngrad.batch_norm_inference` with output, and
+           about the first element of each channel, another one about the
+           resulting mean, `bngrad.batch_norm_inference` with output, and
            per-channel linalg for the statistics. Each part is built only if a
            result needs it. Sums and counts may be reduced over devices before
            they are used; `--bngrad-partition` does so. Training without
@@ -381,9 +381,10 @@ def BNGradFusePass : Pass<"bngrad-fuse", "::mlir::func::FuncOp"> {
            fused into the consumer of grad_input. Per-channel values remain
            per-channel, except for conversions to a wider type, and no generic
            with a reduction is duplicated. A reshape between two generics is
-           folded: the loops of the coarser shape are split. What depends only
-           on constants is computed, such as scale/sqrt(variance + epsilon) of
-           a deployed model, unless all channels have the same value.
+           folded: the loops of the coarser shape are split. Values that depend
+           only on constants are computed, such as scale/sqrt(variance +
+           epsilon) of a deployed model, unless all channels have the same
+           value.
     Fails: if the indices of a reshape are not consecutive (error at the
            reshape). Ops that cannot be fused are unchanged.
 

@@ -53,10 +53,10 @@ private:
   void emitMoments(OpBuilder &b, const SmallVector<Value> &ivs);
   /// Emits the sums and per-channel values of all stages.
   void emitStages(OpBuilder &b, const SmallVector<Value> &ivs);
-  /// Position of the row whose results are stored next after `row`: along the
-  /// last outer loop the following row if `isForward`, otherwise the preceding
-  /// one, or `row` itself if it is the first. Without outer loops, the row of
-  /// the next channel.
+  /// Position of the row whose results are stored next after `row`. This is the
+  /// following row of the last outer loop if `isForward`, otherwise the
+  /// preceding one, or `row` itself if it is the first. Without outer loops, it
+  /// is the row of the next channel.
   Value getNext(OpBuilder &b, const Run &row, Value isForward) const;
   /// The distance from a row to the next channel's row, which is prefetched
   /// before the results of the row are streamed; 0 if it is not. `threads`
@@ -175,9 +175,9 @@ void Channels::emitElementwise(OpBuilder &b, linalg::GenericOp generic,
                                Value threads) const {
   Scalars uniform = loadUniformOfChannel(b, generic, ivs);
   Value distance = getPrefetchDistance(b, generic, threads);
-  // Forwards if the next channel is prefetched, so that its rows arrive in the
-  // order in which the sums read them. Otherwise backwards, as the rows that
-  // were read last are still in a cache.
+  // Go forwards if the next channel is prefetched, so that its rows arrive in
+  // the order in which the sums read them. Otherwise go backwards, as the rows
+  // that were read last are still in a cache.
   Value isForward =
       at(b).compare(arith::CmpIPredicate::ne, distance, constant(b, 0));
   emitLoops(b, outer, ivs, [&](OpBuilder &nested, ArrayRef<Value> rowIvs) {

@@ -5,9 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Data are accessed through flat views: its position, its number in the order
-// of the loops, identifies an element. Rows of the data, their last dim, are
+// Data are accessed through flat views. The position of an element is its
+// number in the order of the loops. Rows of the data, their last dim, are
 // contiguous. If all data are dense, positions are positions in memory. A *run*
 // is a stretch of consecutive elements, a *piece* a vector of a run, a *share*
 // the iterations of one thread. Per-channel operands of a run are either
@@ -237,7 +236,7 @@ protected:
                                 ArrayRef<Value> ivs) const;
   /// Adds the uniform operands of `generic` to those of `run`.
   void loadUniform(OpBuilder &b, linalg::GenericOp generic, Run &run) const;
-  /// A piece of `operand` in the type of arithmetic.
+  /// A piece of `operand` in the accumulator type.
   Value readOperand(OpBuilder &b, linalg::GenericOp generic, OpOperand &operand,
                     const Run &run, const Piece &piece) const;
   /// Clones the body of `generic` for a piece. `sums` are the values of a
@@ -326,7 +325,7 @@ protected:
                            std::optional<int64_t> momentLanes = {}) const;
   using MomentsBody =
       function_ref<CountedMoments(OpBuilder &, Value, const CountedMoments &)>;
-  /// A loop that carries moments, `first` ones before it.
+  /// A loop that carries moments, starting from `first`.
   CountedMoments emitMomentLoop(OpBuilder &b, Interval range, Value step,
                                 const CountedMoments &first,
                                 MomentsBody body) const;
@@ -335,13 +334,13 @@ protected:
   Value getBlockCenter(OpBuilder &b, Value first, Value sum,
                        Value elements) const;
   Moments getBlockMoments(OpBuilder &b, const BlockSums &block) const;
-  /// The moments of the elements of both.
+  /// The moments of the elements of `l` and `r` together.
   CountedMoments joinMoments(OpBuilder &b, const CountedMoments &l,
                              const CountedMoments &r) const;
   /// Adds the uniform operands of both reductions to those of `run`, except for
   /// the center. Returns the value about which the first one sums.
   Value loadMomentOperands(OpBuilder &b, Run &run) const;
-  /// The moments of `runs`, which have these operands.
+  /// The moments of `runs`; `first` is the first element of the channel.
   Moments emitRunMoments(OpBuilder &b, const RunsToSum &runs, Value first);
   BlockSums emitBlockSums(OpBuilder &b, const RunsToSum &block, Value first);
   /// Stores the sums of both stages for a channel, and computes its per-channel

@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace mlir::bngrad;
 
-/// From this many bytes on, streaming the whole lines of a row with gaps gains
-/// more than is lost at its ends.
+/// If a row with gaps has at least this many bytes, streaming its whole lines
+/// gains more than is lost at its ends.
 static constexpr int64_t kLongRowBytes = 768;
 
 Value mlir::bngrad::castToBits(OpBuilder &b, Location loc, Value memref) {
@@ -78,7 +78,7 @@ void CpuLoops::store(OpBuilder &b, Value value, Value memref,
   bool arePairs = isa_and_present<vector::InterleaveOp>(value.getDefiningOp());
   auto truncation = value.getDefiningOp<arith::TruncFOp>();
   // With a store of bf16, LLVM would move the selection of NaN in the rounding
-  // behind the truncation. Most CPUs cannot select bf16, so it would become a
+  // to after the truncation. Most CPUs cannot select bf16, so it would become a
   // jump for each element.
   if (isNarrow && (piece.mask || (element.isBF16() && !arePairs))) {
     value = toBits(b, loc, value);

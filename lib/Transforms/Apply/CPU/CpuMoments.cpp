@@ -8,9 +8,9 @@
 //
 // The stages of a mean and of squares about it (Schedule/Moments.h) would read
 // the data twice. Instead, a block of elements that stays in a cache is read
-// twice: for its own mean, and for the sums about that. Blocks are joined in
-// double precision, in their order, which gives both stages' sums for the whole
-// channel (docs/mathematics.md, section 10).
+// twice: for its own mean, and for the sums about that mean. Blocks are joined
+// in double precision, in their order, which gives both stages' sums for the
+// whole channel (docs/mathematics.md, section 10).
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,7 +106,7 @@ CountedMoments CpuLoops::joinMoments(OpBuilder &b, const CountedMoments &l,
 Value CpuLoops::loadMomentOperands(OpBuilder &b, Run &run) const {
   loadUniform(b, group.stages[moments->sum].reduction, run);
   Value first = run.uniform.lookup(moments->first);
-  // The center of each block takes its place.
+  // This is a placeholder for the center of each block.
   run.uniform[moments->center] = first;
   loadUniform(b, group.stages[moments->sum + 1].reduction, run);
   return first;

@@ -61,7 +61,7 @@ void mlir::bngrad::extendBeforeChoices(OpBuilder &b,
   auto extend = [&](Value value) -> Value {
     return arith::ExtFOp::create(b, value.getLoc(), b.getF32Type(), value);
   };
-  // Backwards, so that a choice between choices comes first.
+  // Visit ops backwards, so that a choice between choices comes first.
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(*generic.getBody()))) {
     b.setInsertionPoint(&op);

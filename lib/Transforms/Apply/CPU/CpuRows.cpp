@@ -5,8 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// Each element of a row belongs to another channel, and all data are read
+// Each element of a row belongs to a different channel, and all data are read
 // twice. A pass takes several rows as one (a *fold*) to fill vectors and lines.
 // The first pass cuts the rows into *blocks*, each with its own sums; the
 // number of blocks does not depend on the number of threads.
@@ -29,7 +28,7 @@ using namespace mlir::bngrad;
 static constexpr std::pair<int64_t, int64_t> kBlocks[] = {
     {128 << 10, 2}, {512 << 10, 4}, {1 << 20, 8}, {2 << 20, 16}, {4 << 20, 32}};
 /// The least rows of a block whose moments are computed: joining the moments of
-/// a block takes as long as adding some 20 rows.
+/// a block takes as long as adding about 20 rows.
 static constexpr int64_t kLeastRowsOfMoments = 48;
 /// Bytes between the results being stored and the pages being prefetched.
 static constexpr int64_t kPagesAheadBytes = 2 * kPageBytes;
@@ -91,7 +90,7 @@ void Rows::planSums(OpBuilder &b) {
   blocks.stride = index.add(blocks.columns, index.constant(wide));
 }
 
-/// Whether pieces of the only result fill lines, so that a shift aligns all.
+/// Whether pieces of the only result fill lines, so that a shift aligns them.
 bool Rows::mayBeNarrow() const {
   if (group.elementwise.size() != 1)
     return false;
@@ -101,8 +100,8 @@ bool Rows::mayBeNarrow() const {
 }
 
 /// A row is one piece if whole rows of the data fill it, so that per-channel
-/// operands stay in registers. Otherwise rows are long, for little work per
-/// row.
+/// operands stay in registers. Otherwise rows are long, so that the overhead
+/// per row is small.
 void Rows::planColumns(OpBuilder &b) {
   IndexBuilder index = at(b);
   elements.isNarrow = arith::ConstantIntOp::create(b, loc, 0, 1);

@@ -133,7 +133,7 @@ void Sizes::emitFrom(OpBuilder &b, ArrayRef<SizeRule> rules) const {
       [&](OpBuilder &nested) { emitFrom(nested, rest); });
 }
 
-/// Why `group` has no loops with vectors; empty if it has.
+/// Why `group` cannot have vector loops; empty if it can.
 static std::string findObstacle(const ScheduledGroup &group) {
   for (linalg::GenericOp reduction : group.getReductions())
     if (!getReductionValues(reduction))

@@ -167,7 +167,7 @@ Accumulators CpuLoops::addChains(OpBuilder &b, const RunsToSum &runs,
                                  const ChainPlan &plan, Interval numbers,
                                  ArrayRef<Accumulator> sums) const {
   Interval elements = plan.elements;
-  // One iteration even if a run is no longer than its rest.
+  // Run at least one iteration, even if a run is no longer than its rest.
   Value last = at(b).max(elements.to, at(b).add(elements.from, constant(b, 1)));
   return emitAccumulatorLoop(
       b, {elements.from, last}, plan.chain, sums,

@@ -51,7 +51,8 @@ struct GroupTables {
   SmallVector<Value> joinedMoments; // the same, for other threads
 };
 
-/// The purpose of some tables; of all stages, except for element-wise generics.
+/// The purpose of some tables. A request for Sums, JoinedSums or Reduction
+/// covers all stages.
 enum class TableUse {
   Sums,
   JoinedSums,

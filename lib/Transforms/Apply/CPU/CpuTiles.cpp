@@ -58,7 +58,7 @@ Tiles::Tiles(OpBuilder &b, const CpuLoops &shared)
   rowSize = sizes[feature + 1];
   channels = sizes[feature];
   samples = feature == 0 ? one : sizes[0];
-  // As many channels as make rows fill whole lines, if so many fit.
+  // Take as many channels as make rows fill whole lines, if that many fit.
   Value most = index.max(
       index.div(index.constant(schedule.columns), index.max(rowSize, one)),
       one);

@@ -136,7 +136,7 @@ static Value createDense(OpBuilder &b, Location loc, Value root, bool isRead) {
   return dense;
 }
 
-/// Calls `visit` with each memref that the body of `member` reads beside its
+/// Calls `visit` with each memref that the body of `member` reads besides its
 /// operands.
 static void forEachReadBeside(linalg::GenericOp member,
                               function_ref<void(OpOperand &)> visit) {

@@ -109,15 +109,15 @@ public:
   GpuGroup(OpBuilder &b, const ScheduledGroup &group,
            const GpuSchedule &schedule, DeviceBuffers &buffers);
 
-  /// As the base's. The stage of the squares of `moments` has two sums, those
-  /// of emitMoments, and the stage of the mean has none.
+  /// Like the method of the base class. The stage of the squares of `moments`
+  /// has two sums, those of emitMoments, and the stage of the mean has none.
   void enterStage(unsigned number);
   /// Whether the sums of the current stage are those of emitMoments.
   bool computesMoments() const {
     return moments && stageNumber == moments->sum + 1;
   }
 
-  /// As the base's; scalars for one lane.
+  /// Like the method of the base class, but with scalars for one lane.
   Accumulators zeroSums(OpBuilder &b, int64_t lanes = 1) const {
     return lanes == 1 ? GroupEmitter::zeroSums(b)
                       : GroupEmitter::zeroSums(b, lanes);

@@ -8,10 +8,10 @@
 //
 // The stages of a mean and of squares about it (Schedule/Moments.h) would read
 // the data twice. Instead, a thread adds up the pieces of a chunk, which are in
-// registers, about their own mean, the chunk's *center*. From these sums follow
-// in f64 those about the center of the thread's first chunk, and at the end
-// those about the first element of the channel, which all threads have in
-// common, so that their sums can be added.
+// registers, about their own mean, the chunk's *center*. In f64, these sums are
+// moved to the center of the thread's first chunk and, at the end, to the first
+// element of the channel, which all threads have in common, so that their sums
+// can be added.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +73,8 @@ public:
   Distances getFromFirst(OpBuilder &b, const VisitedPieces &visited) const;
 
 private:
-  /// From sums of distances from a number, those from that number less `shift`.
+  /// Converts sums of distances from a number to sums of distances from that
+  /// number less `shift`.
   Distances move(OpBuilder &b, const Distances &distances, Value shift,
                  Value elements) const;
   /// The sum of a term, in a lane or in all lanes of a piece.
@@ -282,7 +283,7 @@ Accumulators mlir::bngrad::emitMoments(OpBuilder &b, const Pieces &pieces,
     next = index.mul(count, index.constant(most));
   }
   emitLoop(next, chunks.count, one, kUnroll);
-  // Of the rest, each piece is a chunk.
+  // Each of the remaining pieces is a chunk.
   emitLoop(chunks.getRest(index), threadPieces.to, threadPieces.stride, 1);
   Distances total = thread.getFromFirst(b, VisitedPieces::fromValues(carried));
   Value noError = FloatBuilder{b, gpu.loc}.constant(0, total.sum);

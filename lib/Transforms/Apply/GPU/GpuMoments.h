@@ -16,8 +16,8 @@ namespace mlir::bngrad {
 
 /// For the stage of the squares: the sums of x - first and of its square over
 /// `threadPieces`, in f64, where x are the elements whose mean and squares the
-/// stages compute, and `first` is an operand of theirs. Per lane unless all
-/// lanes of a piece are of one channel.
+/// stages compute, and `first` is an operand of theirs. The sums are per lane,
+/// unless all lanes of a piece belong to one channel.
 ///
 /// A thread reads each element once, and adds up distances and squares about
 /// the mean of a few elements at a time (docs/mathematics.md, section 10).
@@ -27,7 +27,7 @@ Accumulators emitMoments(OpBuilder &b, const Pieces &pieces, const Walk &walk,
 
 /// Computes the results of a channel in the stages of the mean and of the
 /// squares from the sums of emitMoments, `totals`, and from inputs, some of
-/// which are `loaded`. Of stage 0, the values are `known` by viewed memref.
+/// which are `loaded`. The values of stage 0 are `known`, by viewed memref.
 /// Calls `body` with each result.
 void computeMoments(OpBuilder &b, const GpuGroup &gpu, const Indices &indices,
                     ValueRange totals,

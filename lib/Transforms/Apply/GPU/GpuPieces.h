@@ -22,8 +22,7 @@ struct OnChip {
   Value linear = Value();   // all its elements, as one dim
 };
 
-/// Operands, by memref and map, of which a thread keeps its pieces in
-/// registers.
+/// Operands, by memref and map, whose pieces a thread keeps in registers.
 using KeptPieces = DenseMap<std::pair<Value, AffineMap>, Value>;
 
 /// Accesses the elements of pieces. The lanes of a piece are adjacent
@@ -34,7 +33,7 @@ public:
       : gpu(gpu), lanes(lanes), loc(gpu.loc) {}
   virtual ~Pieces() = default;
 
-  /// Whether all lanes of a piece are of one channel.
+  /// Whether all lanes of a piece belong to one channel.
   virtual bool areOfOneChannel() const {
     return !gpu.group.isFeature(gpu.inner);
   }
@@ -57,8 +56,9 @@ public:
   /// index `first` of each loop, or at 0.
   void emitElements(OpBuilder &b, linalg::GenericOp generic, const Walk &walk,
                     const Indices &first, const ThreadPieces &pieces) const;
-  /// Keeps LLVM from unrolling a loop of chunks or of the rest further, if data
-  /// are on chip. More loads at a time help only if they wait for memory.
+  /// Keeps LLVM from further unrolling a loop over chunks, or over the
+  /// remaining pieces, if data are on chip. More loads at a time help only if
+  /// they wait for memory.
   void keepLoop(Operation *loop) const;
 
   const GpuGroup &gpu;
@@ -164,11 +164,12 @@ private:
   Value start;                     // its first lane, in the flat row
   Value channelOfTile;             // of the first lane
   Value firstChannel, lastChannel; // of the first and of the last lane
-  SmallVector<Value> isFirst;      // by lane: if it is of the first channel
+  SmallVector<Value> isFirst;      // by lane: if it has the first channel
   SmallVector<Value> elements;     // by lane: index in its row
 };
 
-/// Elements of a piece; 1 if a body in `generics` has no form on vectors.
+/// The number of elements of a piece; 1 if a body in `generics` cannot be
+/// vectorized.
 int64_t countLanes(const GpuGroup &gpu, ArrayRef<linalg::GenericOp> generics);
 
 /// True if the lanes of a piece are adjacent in `operand`.

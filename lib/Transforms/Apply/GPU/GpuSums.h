@@ -13,15 +13,16 @@
 
 namespace mlir::bngrad {
 
-/// How the data arrive that are added up. In a step, each thread takes a piece.
+/// How the data that are added up arrive. In a step, each thread takes a piece.
 struct Arrivals {
   int64_t steps = 0; // of a stage of the data; 0 if all data are there
   /// Waits for the data of a step.
   function_ref<void(OpBuilder &, Value)> awaitStep = nullptr;
 };
 
-/// The sums of the current stage over `threadPieces`, or those of emitMoments:
-/// per lane unless all lanes of a piece are of one channel.
+/// The sums of the current stage over `threadPieces`, or the sums of
+/// emitMoments. They are per lane, unless all lanes of a piece belong to one
+/// channel.
 Accumulators emitSums(OpBuilder &b, const Pieces &pieces, const Walk &walk,
                       Indices indices, const ThreadPieces &threadPieces,
                       const Arrivals &arrivals = {});

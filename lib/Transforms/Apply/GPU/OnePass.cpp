@@ -66,8 +66,8 @@ int64_t OnePass::countPieceLanes() const {
 
 namespace {
 
-/// The code of a block: its elements are flat rows, columns of innermost
-/// channels, the rows of one channel, or those of several.
+/// The code of a block. Its elements are flat rows, columns of innermost
+/// channels, the rows of one channel, or the rows of several channels.
 class BlockCode : BlockPart {
 public:
   BlockCode(OpBuilder &b, OnePass &gpu, const TileBlock &block);
@@ -100,7 +100,8 @@ private:
   void emitSumsOfChannels(OpBuilder &b) const;
   void emitSumsOfColumns(OpBuilder &b, const Arrivals &arrivals) const;
   void emitSumsOfFlatRows(OpBuilder &b, const Arrivals &arrivals) const;
-  /// Stores the totals of a channel in the thread whose `number` is 0.
+  /// Stores the totals of a channel; only the thread whose `number` is 0 does
+  /// so.
   void storeTotals(OpBuilder &b, ValueRange totals, Value number,
                    Value slot) const;
   /// Whether the data of `generic` are on chip and nothing else that it reads
