@@ -3,10 +3,10 @@
     python3 bench/instructions.py [--case=REGEX] [--isa=REGEX] [--mca] [--output=FILE.md] [--tools=FOLDER]
                                   [--limits=FILE [--write]]
 
-Nothing is run: each gradient is compiled for each instruction set, and the instructions of the loops that read
-grad_output are counted in the assembly. A loop is named by what it computes, `sums` or `elements`. Of several loops that
-compute the same, such as with streaming stores and without, the one with the most instructions is shown of those that
-read the most elements per trip.
+Nothing is run: each gradient or forward pass is compiled for each instruction set, and the instructions of the loops that
+read grad_output, or the input of a forward pass, are counted in the assembly. A loop is named by what it computes: `sums`
+(of a forward pass: `mean`, and `squares` about it) or `elements`. Of several loops that compute the same, such as with
+streaming stores and without, the one with the most instructions is shown of those that read the most elements per trip.
 
 --mca adds the cycles that llvm-mca calculates, without caches, for the CPU of each instruction set. --limits compares the
 counts with those of a file, of which each may be exceeded by a tenth; --write writes that file. Needs bngrad-compile in
@@ -57,12 +57,15 @@ LAYOUTS = {
     "split": ("32x3x224x224", "3", 1),
 }
 TYPES = ("f16", "bf16", "f32", "f64")
+# Of gradients, and the forward passes.
 ROLES = ("", "mask", "frozen")
+FORWARD = ("training", "inference")
 HEADER = """# Instructions per element
 
 Of the hot loops, by `bench/instructions.py`, which counts them in the assembly of LLVM 22. In parentheses, with `--mca`:
 cycles per element that llvm-mca calculates for Nehalem, Zen 3, Skylake-X, Zen 4 and Neoverse N1, without caches. Nothing
-was run. A `?` is a gradient with dynamic sizes, `mask` has the mask of a ReLU, and `frozen` has global statistics.
+was run. A `?` has dynamic sizes. Rows are gradients, of which `mask` has the mask of a ReLU and `frozen` has global
+statistics, or they name a forward pass. Rows with a mean of their own (`mean`, then `squares`) read a block twice.
 
 CPUs of v2 and NEON have registers of 128 bits, those of v3 twice and those of v4 four times as long, so that counts of the
 same loop differ by as much. v2 has no instruction that converts f16, which is done on the bits. Where no instruction rounds
@@ -88,7 +91,30 @@ class Case:
         return ", ".join(filter(None, (self.layout, self.role, self.type)))
 
     def text(self):
-        """MLIR of the gradient; grad_output is the first argument, grad_input the first result."""
+        """MLIR of the batch norm, whose first argument is counted; the first result has its shape."""
+        return self.forward_text() if self.role in FORWARD else self.gradient_text()
+
+    def forward_text(self):
+        sizes, channels, feature = LAYOUTS[self.layout]
+        data, vector = f"tensor<{sizes}x{self.type}>", f"tensor<{channels}x{'f64' if self.type == 'f64' else 'f32'}>"
+        attributes = f"feature_dims = array<i64: {feature}>, epsilon = 1.0e-5 : f64"
+        if self.role == "inference":
+            return f"""
+func.func @batch_norm(%x: {data}, %s: {vector}, %o: {vector}, %m: {vector}, %v: {vector}) -> {data} {{
+  %0 = bngrad.batch_norm_inference input(%x : {data}) scale(%s : {vector}) offset(%o : {vector})
+      mean(%m : {vector}) variance(%v : {vector}) {{{attributes}}} : {data}
+  return %0 : {data}
+}}
+"""
+        return f"""
+func.func @batch_norm(%x: {data}, %s: {vector}, %o: {vector}) -> ({data}, {vector}, {vector}) {{
+  %0:4 = bngrad.batch_norm_training input(%x : {data}) scale(%s : {vector}) offset(%o : {vector}) {{{attributes}}}
+      : {data}, {vector}, {vector}, {vector}
+  return %0#0, %0#1, %0#3 : {data}, {vector}, {vector}
+}}
+"""
+
+    def gradient_text(self):
         sizes, channels, feature = LAYOUTS[self.layout]
         data, vector = f"tensor<{sizes}x{self.type}>", f"tensor<{channels}x{'f64' if self.type == 'f64' else 'f32'}>"
         mask = f"tensor<{sizes}xi1>"
@@ -97,7 +123,7 @@ class Case:
         if self.role == "frozen":
             attributes += ", statistics = #bngrad.statistics<global>"
         return f"""
-func.func @gradient(%dy: {data}, %x: {data}, %s: {vector}, %m: {vector}, %v: {vector}{f", %k: {mask}" * has_mask})
+func.func @batch_norm(%dy: {data}, %x: {data}, %s: {vector}, %m: {vector}, %v: {vector}{f", %k: {mask}" * has_mask})
     -> ({data}, {vector}, {vector}) {{
   %0:3 = bngrad.batch_norm_backward grad_output(%dy : {data}) input(%x : {data}) scale(%s : {vector})
       mean(%m : {vector}) variance(%v : {vector}) {f"mask(%k : {mask})" * has_mask} {{{attributes}}}
@@ -108,7 +134,9 @@ func.func @gradient(%dy: {data}, %x: {data}, %s: {vector}, %m: {vector}, %v: {ve
 
 
 CASES = tuple(Case(layout, type) for layout in LAYOUTS for type in TYPES) + tuple(
-    Case(layout, type, role) for role in ROLES[1:] for layout in ("channels", "rows") for type in ("bf16", "f32"))
+    Case(layout, type, role) for role in ROLES[1:] for layout in ("channels", "rows") for type in ("bf16", "f32")) + tuple(
+    Case(layout, type, "training") for layout in LAYOUTS for type in ("bf16", "f32")) + tuple(
+    Case(layout, type, "inference") for layout in ("channels", "rows") for type in ("bf16", "f32"))
 
 
 # LLVM IR ---------------------------------------------------------------------
@@ -226,7 +254,7 @@ class Function:
                 if not any(other != header and other in body for other in bodies)}
 
     def measure(self, body):
-        """The bytes of grad_output that a trip of a loop reads, and whether it writes grad_input."""
+        """The bytes of the first argument that a trip of a loop reads, and whether it writes a result."""
         read, writes = 0, False
         for name in body:
             for line in self.blocks[name]:
@@ -319,8 +347,18 @@ def calculate_cycles(isa, instructions):
     return int(re.search(r"Total Cycles:\s+(\d+)", text)[1]) / trips
 
 
+def name_loop(case, function, body, writes):
+    """What a loop computes."""
+    if writes:
+        return "elements"
+    if case.role != "training":
+        return "sums"
+    lines = [line for name in body for line in function.blocks[name]]
+    return "squares" if any(re.search(r"\bfmul\b|@llvm\.fma|@llvm\.fmuladd", line) for line in lines) else "mean"
+
+
 def count(case, isa, tools, with_cycles):
-    """The hot loops of a gradient."""
+    """The hot loops of a batch norm."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "gradient")
         source, ir, named, assembly = map(path.with_suffix, (".mlir", ".ll", ".named.ll", ".s"))
@@ -329,7 +367,7 @@ def count(case, isa, tools, with_cycles):
         run([LLVM / "opt", "-S", "-passes=instnamer", ir, "-o", named])
         run([LLVM / "llc", "-O3", *list_options(isa, "-"), named, "-o", assembly])
         functions, loops = parse_functions(named.read_text()), parse_loops(assembly.read_text())
-    function = functions["gradient_packed"].find_body(functions)
+    function = functions["batch_norm_packed"].find_body(functions)
     found = {}
     for body in function.loops().values():
         read, writes = function.measure(body)
@@ -337,7 +375,7 @@ def count(case, isa, tools, with_cycles):
         instructions = [line for names, lines in loops if names & body for line in lines]
         if elements == 0 or not instructions:
             continue
-        found.setdefault("elements" if writes else "sums", []).append((elements, instructions))
+        found.setdefault(name_loop(case, function, body, writes), []).append((elements, instructions))
     counts = []
     for loop, candidates in sorted(found.items()):
         most = max(elements for elements, _ in candidates)
@@ -346,7 +384,7 @@ def count(case, isa, tools, with_cycles):
         cycles = calculate_cycles(isa, instructions) / elements if with_cycles else None
         counts.append(Count(case.name, loop, isa.title, len(instructions) / elements, cycles))
     if not counts:
-        sys.exit(f"instructions.py: error: {case.name}, {isa.title}: expected a loop that reads grad_output, got none")
+        sys.exit(f"instructions.py: error: {case.name}, {isa.title}: expected a loop that reads the first argument, got none")
     return counts
 
 
@@ -356,7 +394,7 @@ def make_table(counts):
     rows = collections.defaultdict(dict)
     for each in counts:
         rows[each.case, each.loop][each.isa] = each
-    lines = ["| gradient | loop | " + " | ".join(names) + " |", "|---|---|" + "---:|" * len(names)]
+    lines = ["| batch norm | loop | " + " | ".join(names) + " |", "|---|---|" + "---:|" * len(names)]
     for (case, loop), row in rows.items():
         cells = []
         for name in names:
@@ -374,7 +412,7 @@ def list_outliers(counts):
     best = {}
 
     def get_class(each):
-        return each.loop, *(part for part in each.case.split(", ") if part in TYPES + ROLES), each.isa
+        return each.loop, *(part for part in each.case.split(", ") if part in TYPES + ROLES + FORWARD), each.isa
 
     for each in counts:
         best[get_class(each)] = min(best.get(get_class(each), each.instructions), each.instructions)
@@ -383,7 +421,7 @@ def list_outliers(counts):
 
 
 def read_limits(path):
-    """Counts by gradient, loop and instruction set: lines of these and a number, separated by `|`."""
+    """Counts by batch norm, loop and instruction set: lines of these and a number, separated by `|`."""
     limits = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -405,7 +443,7 @@ def check(counts, limits):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--case", default="", help="gradients to count (default: all)")
+    parser.add_argument("--case", default="", help="batch norms to count, by name (default: all)")
     parser.add_argument("--isa", default="", help="instruction sets (default: all)")
     parser.add_argument("--mca", action="store_true", help="add cycles by llvm-mca, in parentheses")
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build" / "bin", help="with bngrad-compile")
