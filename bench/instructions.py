@@ -77,6 +77,9 @@ FOOTER = """
 
 A class has the same loop, role, type and instruction set.
 
+* `rows` has more columns than registers. Its sums are in memory, and each element loads and stores those of its column.
+* `channels ?` has a loop that loads the coefficients of each element, for rows that turn out to be short.
+
 """
 
 
