@@ -74,6 +74,18 @@ def test_equal_elements():
         assert torch.equal(mean, torch.full((3,), value))
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-50])
+def test_constant_channels_without_epsilon(epsilon):
+    """PyTorch's inv_std of a channel without variance is not infinite."""
+    call = [torch.rand(4, 2, 9), torch.ones(2), torch.ones(2), torch.zeros(2), torch.ones(2), True, 0.1, epsilon]
+    call[0][:, 1] = 0.5
+    expected = native(*[each.clone() if isinstance(each, torch.Tensor) else each for each in call])
+    *results, _ = run(call)
+    for one, other in zip(results, expected):
+        torch.testing.assert_close(one, other)
+    assert all(each.isfinite().all() for each in results[:2])
+
+
 def test_forward_is_optional(calls):
     call = reference.make_forward(3)
     before = native(*call)

@@ -9,6 +9,7 @@
 #include "Override.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace bngrad;
 using namespace bngrad::torch;
@@ -51,6 +52,11 @@ static bool isForwardCovered(Problem &problem) {
   const Tensor &input = problem.tensors[Input];
   // ATen refuses data without elements.
   if (!isCoveredData(input) || input.isEmpty())
+    return false;
+  // ATen's inv_std of a constant channel is 0 without an epsilon, and is
+  // computed in f64. In f32, an epsilon below this limit may be 0.
+  if (problem.wants[InvStd] && isTraining &&
+      problem.options.epsilon < std::numeric_limits<float>::min())
     return false;
   const Tensor &mean = problem.tensors[isTraining ? RunningMean : Mean];
   const Tensor &variance =
