@@ -431,7 +431,12 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
 // Properties of the device and of kernels
 //===----------------------------------------------------------------------===//
 
+// All devices are one.
 void mgpuSetDefaultDevice(int32_t) {}
+
+void bngradCudaSetDevice(int32_t) {}
+
+void bngradCudaResetDevice(void) {}
 
 /// Finds the chip where no module chooses one.
 static std::string findChipOfDevice(Chip &chip) {

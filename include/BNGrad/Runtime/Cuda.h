@@ -119,6 +119,14 @@ void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,
                                  int64_t element_bytes);
 /* Sets the device of the calling thread for when no context is current. */
 void mgpuSetDefaultDevice(int32_t device);
+/* Makes the calling thread work on `device`, a number of at least 0, until
+ * another is set or bngradCudaResetDevice is called. If the current context is
+ * one of another device, the primary context of `device` is current during each
+ * call. */
+void bngradCudaSetDevice(int32_t device);
+/* Makes the calling thread work in the current context again, whatever its
+ * device is. */
+void bngradCudaResetDevice(void);
 /* Compute capability of the device, such as 90 for 9.0; 0 after an error. */
 int32_t bngradCudaGetCapability(void);
 /* How many clusters of `cluster_blocks` blocks (1 to 16) run at once on the

@@ -142,13 +142,15 @@ namespace {
 /// Writes the module of a kernel.
 class ModuleWriter {
 public:
-  /// `rank` and `isRowMajor` of data and of parameters.
-  ModuleWriter(const Problem &problem, const int (&rank)[2],
+  /// Of data, which have all `dims`, and of parameters, which have the feature
+  /// dims, whether they are row-major.
+  ModuleWriter(const Problem &problem, const CompiledCall::Dims &dims,
                const bool (&isRowMajor)[2])
-      : problem(problem), rank{rank[0], rank[1]},
+      : problem(problem), dims(dims),
         isRowMajor{isRowMajor[0], isRowMajor[1]} {}
 
-  std::string write(const bool *isFeature, int count) const;
+  /// The module for the sizes of the dims if `isStatic`, else for any sizes.
+  std::string write(bool isStatic);
 
 private:
   static std::string getValue(Operand operand) {
@@ -170,14 +172,17 @@ private:
                         const char *factor) const;
   /// The type of a tensor as an operand or result of the op.
   std::string getWideType(Operand operand) const;
-  std::string getAttributes(OpKind op, const bool *isFeature, int count) const;
+  std::string getAttributes(OpKind op) const;
   /// The op with these operands, and its results.
   std::string getOp(OpKind op, const std::string &operands,
                     const std::string &attributes) const;
 
   const Problem &problem;
-  int rank[2];
+  const CompiledCall::Dims &dims;
   bool isRowMajor[2];
+  int rank[2];
+  /// As in a type, such as "32x64x".
+  std::string shape[2];
 };
 } // namespace
 
@@ -189,8 +194,7 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
   bool isSums = getInfo(operand).shape == RoleShape::Sums;
   if (isSums)
     type += "2x";
-  for (int i = 0; i < rank[which]; ++i)
-    type += "?x";
+  type += shape[which];
   // A gradient that is not wanted may have any type.
   bngradDtype_t dtype = problem.has[operand]
                             ? problem.tensors[operand].dtype
@@ -207,10 +211,7 @@ std::string ModuleWriter::getType(Operand operand, bool isTensor) const {
 }
 
 std::string ModuleWriter::getVectorType(bngradDtype_t dtype) const {
-  std::string type = "tensor<";
-  for (int i = 0; i < rank[1]; ++i)
-    type += "?x";
-  return type + getName(dtype) + ">";
+  return "tensor<" + shape[1] + getName(dtype) + ">";
 }
 
 std::string ModuleWriter::getWideType(Operand operand) const {
@@ -246,12 +247,11 @@ static void append(std::string &text,
     text += piece;
 }
 
-std::string ModuleWriter::getAttributes(OpKind op, const bool *isFeature,
-                                        int count) const {
+std::string ModuleWriter::getAttributes(OpKind op) const {
   std::string text = " {feature_dims = array<i64";
   const char *separator = ": ";
-  for (int i = 0; i < count; ++i)
-    if (isFeature[i]) {
+  for (int i = 0; i < dims.count; ++i)
+    if (dims.isFeature[i]) {
       append(text, {separator, std::to_string(i)});
       separator = ", ";
     }
@@ -303,14 +303,6 @@ std::string ModuleWriter::getUpdate(Operand running, Operand batch,
   bngradDtype_t dtype = problem.tensors[running].dtype;
   std::string element = getName(dtype), wide = getName(problem.accumulator);
   append(text, {"  ",
-                value,
-                "_t = bufferization.to_tensor ",
-                value,
-                " restrict : ",
-                memref,
-                " to ",
-                tensor,
-                "\n  ",
                 value,
                 "_n = linalg.map ins(",
                 value,
@@ -370,7 +362,18 @@ std::string ModuleWriter::getOp(OpKind op, const std::string &operands,
   return text + "\n";
 }
 
-std::string ModuleWriter::write(const bool *isFeature, int count) const {
+std::string ModuleWriter::write(bool isStatic) {
+  for (int which : {0, 1}) {
+    rank[which] = 0;
+    shape[which].clear();
+    for (int i = 0; i < dims.count; ++i) {
+      if (which == 1 && !dims.isFeature[i])
+        continue;
+      ++rank[which];
+      append(shape[which],
+             {isStatic ? std::to_string(dims.sizes[i]) : "?", "x"});
+    }
+  }
   std::string text, body, end;
   std::string clauses[kNumOperands];
   append(text, {"func.func @", kCompiledName, "("});
@@ -383,7 +386,13 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     std::string tensor = getType(operand, true);
     append(text, {separator, value, ": ", type});
     separator = ", ";
-    if (getUse(problem.op, operand) == OperandUse::Updated) {
+    bool isUpdated = getUse(problem.op, operand) == OperandUse::Updated;
+    // Old values are read before results are stored: a loop that read them
+    // afterwards would not join the op's loops, and a GPU has no others.
+    if (isUpdated || !problem.isOutput(operand))
+      append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
+                    " restrict : ", type, " to ", tensor, "\n"});
+    if (isUpdated) {
       end += operand == RunningMean
                  ? getUpdate(RunningMean, Mean, "%mean_factor")
                  : getUpdate(RunningVariance, Variance, "%variance_factor");
@@ -393,8 +402,6 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
       end += getStore(operand);
       continue;
     }
-    append(body, {"  ", value, "_t = bufferization.to_tensor ", value,
-                  " restrict : ", type, " to ", tensor, "\n"});
     const char *name = operand != Statistic ? getName(operand)
                        : problem.isInvStd   ? "inv_std"
                                             : "variance";
@@ -405,7 +412,7 @@ std::string ModuleWriter::write(const bool *isFeature, int count) const {
     for (const mlir::bngrad::OpOperandInfo &info : mlir::bngrad::kOpOperands)
       if (info.op == op)
         operands += clauses[static_cast<size_t>(info.role)];
-    body += getOp(op, operands, getAttributes(op, isFeature, count));
+    body += getOp(op, operands, getAttributes(op));
   };
   writeOp(problem.op);
   if (returnsSums(problem))
@@ -426,7 +433,6 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   Dims dims;
   findDims(problem, dims);
   joinDims(problem, dims);
-  int rank[2] = {dims.count, 0};
   bool isRowMajor[2] = {true, true};
   for (int k = 0; k < kNumOperands; ++k) {
     has[k] = problem.has[k];
@@ -446,21 +452,43 @@ bngradStatus_t CompiledCall::create(const Problem &problem,
   epsilon = problem.epsilon;
   takesUpdate = problem.hasUpdate();
   factors = problem.getUpdateFactors();
-  rank[1] = static_cast<int>(
-      std::count(dims.isFeature, dims.isFeature + dims.count, true));
-  ModuleWriter writer(problem, rank, isRowMajor);
+  ModuleWriter writer(problem, dims, isRowMajor);
+  std::string text = writer.write(/*isStatic=*/false);
+  // Schedules for a GPU that read data once need their sizes.
+  if (cuda && problem.tensors[Input].numElements > 0) {
+    std::string ofSizes = writer.write(/*isStatic=*/true);
+    if (mayHaveOwnKernel(text, ofSizes))
+      text = std::move(ofSizes);
+  }
   bngradStatus_t status = BNGRAD_SUCCESS;
   CompiledTarget target = {handle.chip, cuda ? cuda->path : ""};
   // Sums that are returned along with gradients are computed only once.
   target.inHalves = returnsSums(problem);
-  kernel = findCompiledKernel(writer.write(dims.isFeature, dims.count), target,
-                              status, error);
+  kernel = findCompiledKernel(text, target, status, error);
   if (!kernel)
     return status;
-  Parameters parameters;
-  setParameters({}, parameters);
-  workspaceSize = kernel->get_workspace_size(parameters.pointers);
+  workspaceSize = findWorkspaceSize();
   return BNGRAD_SUCCESS;
+}
+
+size_t CompiledCall::findWorkspaceSize() const {
+  // On a GPU it depends on which addresses are aligned: each of the data, and
+  // all parameters together. On a CPU it does not.
+  int bits[kNumOperands] = {}, numBits = 1;
+  for (int i = 0; i < kNumOperands; ++i)
+    if (has[i] && isData(i))
+      bits[i] = numBits++;
+  size_t size = 0;
+  for (int unaligned = 0; unaligned < (cuda ? 1 << numBits : 1); ++unaligned) {
+    CallData call = {};
+    for (int i = 0; i < kNumOperands; ++i)
+      if (unaligned >> bits[i] & 1)
+        call.data[i] = reinterpret_cast<void *>(1);
+    Parameters parameters;
+    setParameters(call, parameters);
+    size = std::max(size, kernel->get_workspace_size(parameters.pointers));
+  }
+  return size;
 }
 
 void CompiledCall::setParameters(const CallData &call,

@@ -19,8 +19,9 @@
 
 namespace bngrad {
 
-/// Calls of a kernel that is compiled for the types and layouts of a problem,
-/// with dynamic sizes. Dims are in the order of memory, and adjacent dims are
+/// Calls of a kernel that is compiled for the types and layouts of a problem: on
+/// a CPU with dynamic sizes, on a GPU for its sizes, while the process has few
+/// such kernels. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
 /// values of momentum share it, too, and except in training all values of
 /// epsilon.
@@ -35,6 +36,15 @@ public:
 
   bngradStatus_t run(const CallData &call) const;
 
+  /// Dims of the kernel, outermost first.
+  struct Dims {
+    int count = 0;
+    int64_t sizes[BNGRAD_MAX_RANK + 1];
+    bool isFeature[BNGRAD_MAX_RANK + 1];
+    /// For each operand; parameters have strides only for feature dims.
+    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
+  };
+
 private:
   /// A descriptor of MLIR's memrefs, of any rank.
   struct MemRef {
@@ -47,17 +57,11 @@ private:
     MemRef memrefs[kNumOperands];
     void *pointers[kNumOperands + 4];
   };
-  /// Dims of the kernel, outermost first.
-  struct Dims {
-    int count = 0;
-    int64_t sizes[BNGRAD_MAX_RANK + 1];
-    bool isFeature[BNGRAD_MAX_RANK + 1];
-    /// For each operand; parameters have strides only for feature dims.
-    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
-  };
   static void findDims(const Problem &problem, Dims &dims);
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
+  /// For any addresses, in bytes.
+  size_t findWorkspaceSize() const;
   void setParameters(const CallData &call, Parameters &parameters) const;
 
   std::shared_ptr<const bngradKernel_t> kernel;

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -27,6 +28,7 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,7 +39,7 @@ using namespace bngrad;
 namespace {
 /// A kernel. The first thread that locks the mutex loads it.
 struct Entry {
-  Entry() = default;
+  explicit Entry(bool isKept) : isKept(isKept) {}
   Entry(const Entry &) = delete;
   Entry &operator=(const Entry &) = delete;
   ~Entry() {
@@ -54,6 +56,8 @@ struct Entry {
   bngradKernel_t kernel = {};
   /// The library that contains it; null if it is never unloaded.
   void *library = nullptr;
+  /// Whether it is never removed.
+  const bool isKept;
   /// When it was last requested, on the clock of the table.
   uint64_t lastUse = 0;
 };
@@ -61,10 +65,12 @@ struct Entry {
 /// The kernels of the process.
 class Table {
 public:
-  /// The entry of a source.
-  std::shared_ptr<Entry> find(const std::string &source);
+  /// The entry of a source; a new one is never removed if `isKept`.
+  std::shared_ptr<Entry> find(const std::string &source, bool isKept);
   /// Removes the oldest unused entries if there are too many.
   void removeOld();
+  /// See mayHaveOwnKernel.
+  bool addSizes(const std::string &anySizes, const std::string &text);
 
   void lock() { mutex.lock(); }
   void unlock() { mutex.unlock(); }
@@ -73,12 +79,14 @@ public:
 
 private:
   /// Each takes about 100 KB.
-  static constexpr size_t kMostEntries = 128;
+  static constexpr ptrdiff_t kMostEntries = 128;
 
   /// Not held while a kernel is loaded or compiled.
   std::mutex mutex;
   uint64_t clock = 0;
   std::map<std::string, std::shared_ptr<Entry>> entries;
+  /// The texts for some sizes beside a text for any sizes.
+  std::map<std::string, std::set<std::string>> sizesOf;
 };
 
 /// Closes a file descriptor on destruction.
@@ -107,11 +115,11 @@ static Table *table;
                  [] { table->reset(); });
 }
 
-std::shared_ptr<Entry> Table::find(const std::string &source) {
+std::shared_ptr<Entry> Table::find(const std::string &source, bool isKept) {
   std::lock_guard<std::mutex> lock(mutex);
   auto found = entries.find(source);
   if (found == entries.end())
-    found = entries.emplace(source, std::make_shared<Entry>()).first;
+    found = entries.emplace(source, std::make_shared<Entry>(isKept)).first;
   found->second->lastUse = ++clock;
   return found->second;
 }
@@ -119,12 +127,15 @@ std::shared_ptr<Entry> Table::find(const std::string &source) {
 void Table::removeOld() {
   std::vector<std::shared_ptr<Entry>> removed; // destroyed after unlocking
   std::lock_guard<std::mutex> lock(mutex);
-  while (entries.size() > kMostEntries) {
+  auto numRemovable = std::count_if(
+      entries.begin(), entries.end(),
+      [](const auto &sourceAndEntry) { return !sourceAndEntry.second->isKept; });
+  for (; numRemovable > kMostEntries; --numRemovable) {
     auto oldest = entries.end();
     for (auto it = entries.begin(); it != entries.end(); ++it) {
       // Another thread can only get it from the table.
       const std::shared_ptr<Entry> &entry = it->second;
-      if (entry.use_count() == 1 &&
+      if (!entry->isKept && entry.use_count() == 1 &&
           (oldest == entries.end() || entry->lastUse < oldest->second->lastUse))
         oldest = it;
     }
@@ -133,6 +144,14 @@ void Table::removeOld() {
     removed.push_back(std::move(oldest->second));
     entries.erase(oldest);
   }
+}
+
+bool Table::addSizes(const std::string &anySizes, const std::string &text) {
+  std::lock_guard<std::mutex> lock(mutex);
+  std::set<std::string> &texts = sizesOf[anySizes];
+  if (texts.size() < kMostSizes)
+    texts.insert(text);
+  return texts.count(text) != 0;
 }
 
 void Table::reset() {
@@ -384,6 +403,11 @@ static void load(const std::string &source, const std::string &text,
   error = loadKernel(image, /*isUnloaded=*/target.chip.empty(), entry);
 }
 
+bool bngrad::mayHaveOwnKernel(const std::string &anySizes,
+                              const std::string &text) {
+  return table->addSizes(anySizes, text);
+}
+
 std::shared_ptr<const bngradKernel_t>
 bngrad::findCompiledKernel(const std::string &text,
                            const CompiledTarget &target, bngradStatus_t &status,
@@ -392,7 +416,9 @@ bngrad::findCompiledKernel(const std::string &text,
   // also reads BNGRAD_ISA.
   std::string source =
       getVariable("BNGRAD_ISA") + "\n" + target.library + target.chip + text;
-  std::shared_ptr<Entry> entry = table->find(source);
+  // A GPU may still run a kernel that nobody holds.
+  bool isKept = !target.chip.empty();
+  std::shared_ptr<Entry> entry = table->find(source, isKept);
   std::shared_ptr<const bngradKernel_t> kernel(entry, &entry->kernel);
   {
     std::lock_guard<std::mutex> lock(entry->mutex);

@@ -30,11 +30,20 @@ struct CompiledTarget {
   bool inHalves = false;
 };
 
+/// The most kernels for sizes of their own that a process has beside a kernel
+/// for any sizes. Each takes some 100 KB, and is never unloaded.
+inline constexpr size_t kMostSizes = 64;
+
+/// Whether the kernel of `text`, for some sizes, may be compiled beside that of
+/// `anySizes`: up to kMostSizes may. Throws std::bad_alloc.
+bool mayHaveOwnKernel(const std::string &anySizes, const std::string &text);
+
 /// The kernel of the MLIR `text`, whose public function is called
 /// kCompiledName: from an earlier call, from the cache on disk, or compiled by
 /// libBNGradCompiler.so. Calls for one text wait for the first of them. The
-/// process keeps the most recent kernels; an older one is unloaded when nobody
-/// holds it any more, unless it is for a GPU, which may still run it.
+/// process keeps the most recent kernels for its CPU; an older one is unloaded
+/// when nobody holds it any more. Kernels for GPUs, which may still run them,
+/// are all kept.
 ///
 /// Errors: null; `error` is one line, and `status` BNGRAD_COMPILER_NOT_FOUND
 ///         or BNGRAD_INTERNAL_ERROR. Throws std::bad_alloc.

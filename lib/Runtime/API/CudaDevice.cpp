@@ -35,7 +35,8 @@ static bool loadLibrary(const char *name, CudaLibrary &library,
   find(library.takeStatus, "bngradCudaTakeStatus");
   find(library.setThreadErrorHandler, "bngradCudaSetThreadErrorHandler");
   find(library.getCapability, "bngradCudaGetCapability");
-  find(library.setDefaultDevice, "mgpuSetDefaultDevice");
+  find(library.setDevice, "bngradCudaSetDevice");
+  find(library.resetDevice, "bngradCudaResetDevice");
   find(library.recordEvent, "mgpuEventRecord");
   find(library.copy, "mgpuMemcpy");
   find(library.synchronize, "mgpuStreamSynchronize");
@@ -79,12 +80,13 @@ CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)
       text);
   // A pending error would make these calls fail.
   library.takeStatus();
-  library.setDefaultDevice(device);
+  library.setDevice(device);
   library.setStream(stream);
 }
 
 CudaScope::~CudaScope() {
   library.resetStream();
+  library.resetDevice();
   library.setThreadErrorHandler(nullptr, nullptr);
 }
 

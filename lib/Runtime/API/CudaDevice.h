@@ -24,7 +24,8 @@ struct CudaLibrary {
   decltype(&bngradCudaTakeStatus) takeStatus;
   decltype(&bngradCudaSetThreadErrorHandler) setThreadErrorHandler;
   decltype(&bngradCudaGetCapability) getCapability;
-  decltype(&mgpuSetDefaultDevice) setDefaultDevice;
+  decltype(&bngradCudaSetDevice) setDevice;
+  decltype(&bngradCudaResetDevice) resetDevice;
   decltype(&mgpuEventRecord) recordEvent;
   decltype(&mgpuMemcpy) copy;
   decltype(&mgpuStreamSynchronize) synchronize;

@@ -18,6 +18,10 @@
 namespace bngrad::cuda {
 
 static thread_local int32_t defaultDevice = 0;
+/// The device of all calls of the thread; kAnyDevice for that of the current
+/// context.
+static constexpr int32_t kAnyDevice = -1;
+static thread_local int32_t chosenDevice = kAnyDevice;
 
 namespace {
 struct ContextTable {
@@ -128,21 +132,27 @@ static const Context *getContext(const Driver &driver, CUcontext handle) {
   return context.get();
 }
 
-/// The primary context of the thread's default device; null and a report if
+/// Sets `device` to the device number `number`; false and a report if there is
+/// none.
+static bool getDevice(const Driver &driver, int32_t number, CUdevice &device) {
+  return check(driver, driver.cuDeviceGet(&device, number),
+               "cuDeviceGet of device ", number);
+}
+
+/// The primary context of the device number `number`; null and a report if
 /// there is none.
-static CUcontext retainPrimaryContext(const Driver &driver) {
+static CUcontext retainPrimaryContext(const Driver &driver, int32_t number) {
   ContextTable &table = contextTable();
   std::lock_guard<std::mutex> lock(table.mutex);
   // Insert the entry first: a context retained without one would leak.
-  CUcontext &handle = table.primary[defaultDevice];
+  CUcontext &handle = table.primary[number];
   if (handle)
     return handle;
   CUdevice device = 0;
   CUcontext retained = nullptr;
-  if (!check(driver, driver.cuDeviceGet(&device, defaultDevice),
-             "cuDeviceGet of device ", defaultDevice) ||
+  if (!getDevice(driver, number, device) ||
       !check(driver, driver.cuDevicePrimaryCtxRetain(&retained, device),
-             "cuDevicePrimaryCtxRetain of device ", defaultDevice))
+             "cuDevicePrimaryCtxRetain of device ", number))
     return nullptr;
   return handle = retained;
 }
@@ -176,12 +186,21 @@ DeviceScope::DeviceScope(bool releases) {
   CUcontext handle = nullptr;
   if (!check(*driver, driver->cuCtxGetCurrent(&handle), "cuCtxGetCurrent"))
     return;
-  if (!handle) {
-    handle = retainPrimaryContext(*driver);
-    if (!handle || !pushed.push(*driver, handle))
+  if (handle) {
+    const Context *current = getContext(*driver, handle);
+    CUdevice device = 0;
+    if (!current ||
+        (chosenDevice != kAnyDevice && !getDevice(*driver, chosenDevice, device)))
       return;
+    if (chosenDevice == kAnyDevice || current->device == device) {
+      context = current;
+      return;
+    }
   }
-  context = getContext(*driver, handle);
+  handle = retainPrimaryContext(
+      *driver, chosenDevice == kAnyDevice ? defaultDevice : chosenDevice);
+  if (handle && pushed.push(*driver, handle))
+    context = getContext(*driver, handle);
 }
 
 bool DeviceScope::Pushed::push(const Driver &from, CUcontext handle) {
@@ -207,6 +226,10 @@ void mgpuSetDefaultDevice(int32_t device) {
   if (!hasError())
     defaultDevice = device;
 }
+
+void bngradCudaSetDevice(int32_t device) { chosenDevice = device; }
+
+void bngradCudaResetDevice(void) { chosenDevice = kAnyDevice; }
 
 int32_t bngradCudaGetCapability(void) {
   return guard(__func__, [&] {

@@ -63,8 +63,9 @@ struct Context {
 };
 
 /// The scope in which one call uses the device: the context that is current in
-/// the calling thread, or else the primary context of the thread's default
-/// device, which is then current until the end of the scope.
+/// the calling thread, if it is one of the device that the thread has set, or
+/// has set none. Otherwise, the primary context of that device or of the
+/// thread's default device, which is then current until the end of the scope.
 ///
 /// Errors: converts to false if the thread has an error, unless the call is one
 ///         that `releases`, or if there is no usable device, which is then

@@ -23,18 +23,25 @@ namespace {
 /// A gradient whose data are copied to memory of the device and back.
 class DeviceGradient {
 public:
-  DeviceGradient(const Spec &spec, bngradHandle_t handle) : host(spec) {
+  /// The addresses of all tensors are only multiples of an element if
+  /// `isUnaligned`.
+  DeviceGradient(const Spec &spec, bngradHandle_t handle,
+                 bool isUnaligned = false)
+      : host(spec) {
     status = host.create(handle);
     if (status != BNGRAD_SUCCESS)
       return;
     workspace = mgpuMemAlloc(host.workspace.size() + 1, nullptr, 0);
     for (int i = 0; i < kNumOperands; ++i)
-      if (host.arrays[i].isPresent)
-        data[i] = mgpuMemAlloc(size(i), nullptr, 0);
+      if (host.arrays[i].isPresent) {
+        allocated[i] = mgpuMemAlloc(size(i) + kMostBytes, nullptr, 0);
+        data[i] = static_cast<char *>(allocated[i]) +
+                  (isUnaligned ? getBytes(host.arrays[i].dtype) : 0);
+      }
   }
   ~DeviceGradient() {
     mgpuMemFree(workspace, nullptr);
-    for (void *pointer : data)
+    for (void *pointer : allocated)
       if (pointer)
         mgpuMemFree(pointer, nullptr);
   }
@@ -71,7 +78,15 @@ public:
   void *workspace = nullptr;
 
 private:
+  /// Of an element.
+  static constexpr size_t kMostBytes = 8;
+  static size_t getBytes(bngradDtype_t dtype) {
+    const size_t bytes[] = {2, 2, 4, 8, 1};
+    return bytes[dtype];
+  }
   size_t size(int i) const { return host.arrays[i].memory.size(); }
+
+  void *allocated[kNumOperands] = {};
 };
 } // namespace
 
@@ -107,9 +122,12 @@ TEST(Cuda, Emulator) {
             BNGRAD_SUCCESS)
       << bngradGetLastError();
   void *stream = mgpuStreamCreate();
-  for (const Spec &spec : makeCudaSpecs()) {
-    SCOPED_TRACE(spec.print());
-    DeviceGradient gradient(spec, handle);
+  std::vector<Spec> specs = makeCudaSpecs();
+  for (size_t i = 0; i < 2 * specs.size(); ++i) {
+    const Spec &spec = specs[i / 2];
+    bool isUnaligned = i % 2 != 0;
+    SCOPED_TRACE(spec.print() + (isUnaligned ? " unaligned" : ""));
+    DeviceGradient gradient(spec, handle, isUnaligned);
     ASSERT_EQ(gradient.status, BNGRAD_SUCCESS) << bngradGetLastError();
     // An event for each gradient.
     bngradCompletion_t done[3] = {};

@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call on a GPU launches kernels in the caller's stream, and neither
-// allocates nor waits. The driver is that of the tests of the CUDA runtime,
+// A call on a GPU launches kernels in the caller's stream, on the device of its
+// handle, and neither allocates nor waits. The driver is that of the tests of the CUDA runtime,
 // which records calls and runs no kernel; results are tested with the emulator.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../FailingNew.h"
 #include "FakeDriver.h"
+#include "Forward.h"
 #include "Gradient.h"
 
 #include "BNGrad/Runtime/Cuda.h"
@@ -50,7 +51,76 @@ static std::vector<Spec> makeDriverSpecs() {
   return {planes, rows, global, apart, none};
 }
 
+static std::vector<ForwardSpec> makeDriverForwardSpecs() {
+  ForwardSpec planes;
+  planes.layout = {{3, 4, 9}, {1}, {}};
+  ForwardSpec rows;
+  rows.layout = {{40, 64, 70}, {1}, {0, 2, 1}};
+  rows.dataType = rows.outputType = BNGRAD_DTYPE_F16;
+  rows.isInPlace = true;
+  ForwardSpec statistics;
+  statistics.wants[0] = statistics.hasRunning = false;
+  for (int i = 1; i < 4; ++i)
+    rows.wants[i] = statistics.wants[i] = true;
+  ForwardSpec inference;
+  inference.isInference = true;
+  return {planes, rows, statistics, inference};
+}
+
+/// A gradient.
+static bngradStatus_t callIn(void *stream, Gradient &gradient, bool isAsync,
+                             const bngradCompletion_t *done = nullptr) {
+  auto data = [&](Operand operand) { return gradient.data(operand); };
+  void *workspace = gradient.workspace.data();
+  size_t size = gradient.workspace.size();
+  if (!isAsync)
+    return bngradBatchNormBackward(
+        gradient.descriptor, workspace, size, data(GradInput), data(GradScale),
+        data(GradOffset), data(GradOutput), data(Input), data(Scale),
+        data(Mean), data(Statistic), data(Mask), stream);
+  return bngradBatchNormBackwardAsync(
+      gradient.descriptor, workspace, size, data(GradInput), data(GradScale),
+      data(GradOffset), data(GradOutput), data(Input), data(Scale), data(Mean),
+      data(Statistic), data(Mask), stream, nullptr, done);
+}
+
 namespace {
+/// A gradient or a forward pass.
+struct Op {
+  std::unique_ptr<Gradient> gradient;
+  std::unique_ptr<Forward> forward;
+  Memory workspace;
+  /// The results that are wanted, in the order of the function in C.
+  std::vector<bool> wants;
+
+  explicit Op(const Spec &spec)
+      : gradient(std::make_unique<Gradient>(spec)),
+        wants(spec.wants, spec.wants + 3) {}
+  explicit Op(const ForwardSpec &spec)
+      : forward(std::make_unique<Forward>(spec)) {
+    for (int i = 0; i < (spec.isInference ? 1 : int(kNumWritten)); ++i)
+      wants.push_back(forward->arrays[i].isPresent);
+  }
+
+  std::string print() const {
+    return gradient ? gradient->spec.print() : forward->spec.print();
+  }
+  bngradStatus_t create(bngradHandle_t handle) {
+    if (gradient)
+      return gradient->create(handle);
+    bngradStatus_t status = forward->create(handle);
+    workspace = Memory(status ? 0 : forward->workspaceSize());
+    return status;
+  }
+  bngradStatus_t call(void *stream, bool isAsync,
+                      const bngradCompletion_t *done = nullptr) {
+    if (gradient)
+      return callIn(stream, *gradient, isAsync, done);
+    return isAsync ? forward->callAsync(workspace.data(), stream, nullptr, done)
+                   : forward->call(workspace.data(), stream);
+  }
+};
+
 /// A handle of a new context, in which no kernel is loaded.
 class DriverCalls : public testing::Test {
 protected:
@@ -73,38 +143,24 @@ protected:
   }
 
   /// Descriptors of all specs, none of which was called.
-  std::vector<std::unique_ptr<Gradient>> createAll() {
-    std::vector<std::unique_ptr<Gradient>> gradients;
-    for (const Spec &spec : makeDriverSpecs()) {
-      gradients.push_back(std::make_unique<Gradient>(spec));
-      EXPECT_EQ(gradients.back()->create(handle), BNGRAD_SUCCESS)
-          << spec.print() << ": " << bngradGetLastError();
-    }
+  std::vector<std::unique_ptr<Op>> createAll() {
+    std::vector<std::unique_ptr<Op>> ops;
+    for (const Spec &spec : makeDriverSpecs())
+      ops.push_back(std::make_unique<Op>(spec));
+    for (const ForwardSpec &spec : makeDriverForwardSpecs())
+      ops.push_back(std::make_unique<Op>(spec));
+    for (const std::unique_ptr<Op> &op : ops)
+      EXPECT_EQ(op->create(handle), BNGRAD_SUCCESS)
+          << op->print() << ": " << bngradGetLastError();
     // Of the creation.
     fake::takeCalls();
-    return gradients;
+    return ops;
   }
 
   fake::CUcontext context = nullptr;
   bngradHandle_t handle = nullptr;
 };
 } // namespace
-
-static bngradStatus_t callIn(void *stream, Gradient &gradient, bool isAsync,
-                             const bngradCompletion_t *done = nullptr) {
-  auto data = [&](Operand operand) { return gradient.data(operand); };
-  void *workspace = gradient.workspace.data();
-  size_t size = gradient.workspace.size();
-  if (!isAsync)
-    return bngradBatchNormBackward(
-        gradient.descriptor, workspace, size, data(GradInput), data(GradScale),
-        data(GradOffset), data(GradOutput), data(Input), data(Scale),
-        data(Mean), data(Statistic), data(Mask), stream);
-  return bngradBatchNormBackwardAsync(
-      gradient.descriptor, workspace, size, data(GradInput), data(GradScale),
-      data(GradOffset), data(GradOutput), data(Input), data(Scale), data(Mean),
-      data(Statistic), data(Mask), stream, nullptr, done);
-}
 
 /// The functions of the driver that were called since the last time, once each.
 static std::vector<std::string> takeFunctions() {
@@ -130,8 +186,8 @@ using Functions = std::vector<std::string>;
 TEST_F(DriverCalls, LaunchesAlone) {
   void *streams[] = {nullptr, mgpuStreamCreate(), mgpuStreamCreate()};
   ASSERT_NE(streams[1], streams[2]);
-  for (const std::unique_ptr<Gradient> &gradient : createAll()) {
-    SCOPED_TRACE(gradient->spec.print());
+  for (const std::unique_ptr<Op> &op : createAll()) {
+    SCOPED_TRACE(op->print());
     // The first call loads the kernels.
     size_t numLaunches = 0;
     for (bool isFirst : {true, false})
@@ -140,7 +196,7 @@ TEST_F(DriverCalls, LaunchesAlone) {
           bngradStatus_t status = BNGRAD_INTERNAL_ERROR;
           bool isLoading = isFirst && !isAsync && !stream;
           FailedNew failed = callWithFailingNew(isLoading ? 0 : 1, true, [&] {
-            status = callIn(stream, *gradient, isAsync);
+            status = op->call(stream, isAsync);
           });
           EXPECT_EQ(status, BNGRAD_SUCCESS) << bngradGetLastError();
           EXPECT_FALSE(failed.hasFailed) << "memory of the host";
@@ -165,26 +221,29 @@ TEST_F(DriverCalls, LaunchesAlone) {
   mgpuStreamDestroy(streams[2]);
 }
 
-TEST_F(DriverCalls, EventOfEachGradient) {
+TEST_F(DriverCalls, EventOfEachResult) {
   void *streams[] = {nullptr, mgpuStreamCreate(), mgpuStreamCreate()};
-  void *events[] = {mgpuEventCreate(), mgpuEventCreate(), mgpuEventCreate()};
-  for (const std::unique_ptr<Gradient> &gradient : createAll()) {
-    SCOPED_TRACE(gradient->spec.print());
-    EXPECT_EQ(callIn(nullptr, *gradient, false), BNGRAD_SUCCESS);
+  void *events[kNumWritten];
+  for (void *&event : events)
+    event = mgpuEventCreate();
+  for (const std::unique_ptr<Op> &op : createAll()) {
+    SCOPED_TRACE(op->print());
+    EXPECT_EQ(op->call(nullptr, false), BNGRAD_SUCCESS);
     takeLaunches(nullptr);
     fake::takeCalls();
     fake::takeEventRecords();
-    // All events; all but that of grad_offset.
-    for (int numEvents : {3, 2})
+    // All events; all but the last, of two or more.
+    size_t numResults = op->wants.size();
+    for (size_t numEvents : {numResults, std::max<size_t>(numResults - 1, 1)})
       for (void *stream : streams) {
-        bngradCompletion_t done[3] = {};
+        bngradCompletion_t done[kNumWritten] = {};
         std::vector<void *> expected, recorded;
-        for (int i = 0; i < numEvents; ++i) {
+        for (size_t i = 0; i < numEvents; ++i) {
           done[i].context = events[i];
-          if (gradient->spec.wants[i])
+          if (op->wants[i])
             expected.push_back(events[i]);
         }
-        EXPECT_EQ(callIn(stream, *gradient, true, done), BNGRAD_SUCCESS)
+        EXPECT_EQ(op->call(stream, true, done), BNGRAD_SUCCESS)
             << bngradGetLastError();
         EXPECT_EQ(takeFunctions(),
                   (Functions{"cuEventRecord", "cuLaunchKernelEx"}));
@@ -207,9 +266,9 @@ TEST_F(DriverCalls, EventOfEachGradient) {
 // Threads, each with a stream of its own, and one descriptor.
 TEST_F(DriverCalls, ThreadsWithStreams) {
   constexpr int kThreads = 4, kCalls = 200;
-  std::vector<std::unique_ptr<Gradient>> gradients = createAll();
-  Gradient &gradient = *gradients[1];
-  ASSERT_EQ(callIn(nullptr, gradient, false), BNGRAD_SUCCESS);
+  std::vector<std::unique_ptr<Op>> ops = createAll();
+  Op &op = *ops[1];
+  ASSERT_EQ(op.call(nullptr, false), BNGRAD_SUCCESS);
   size_t numLaunches = takeLaunches(nullptr);
   fake::takeCalls();
   std::vector<void *> streams;
@@ -223,7 +282,7 @@ TEST_F(DriverCalls, ThreadsWithStreams) {
     threads.emplace_back([&, stream] {
       fake::setCurrent(context);
       for (int i = 0; i < kCalls; ++i)
-        EXPECT_EQ(callIn(stream, gradient, i % 2 != 0), BNGRAD_SUCCESS);
+        EXPECT_EQ(op.call(stream, i % 2 != 0), BNGRAD_SUCCESS);
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -237,16 +296,98 @@ TEST_F(DriverCalls, ThreadsWithStreams) {
   }
 }
 
+/// Modules that were loaded since the last time.
+static size_t takeModules() {
+  std::vector<std::string> calls = fake::takeCalls();
+  return static_cast<size_t>(
+      std::count_if(calls.begin(), calls.end(), [](const std::string &call) {
+        return call.find("cuModuleLoadDataEx") == 0;
+      }));
+}
+
+// While the stream, or another one, is captured, the first call can load its
+// kernels. No node of the graph allocates or frees memory.
+TEST_F(DriverCalls, CapturedStreams) {
+  for (const std::unique_ptr<Op> &op : createAll())
+    for (bool isOther : {false, true}) {
+      SCOPED_TRACE(op->print());
+      fake::setCurrent(fake::createContext(0));
+      void *stream = mgpuStreamCreate();
+      void *captured = isOther ? mgpuStreamCreate() : stream;
+      fake::takeCalls();
+      for (bool isFirst : {true, false}) {
+        fake::CUgraph graph =
+            fake::beginCapture(static_cast<fake::CUstream>(captured));
+        bngradStatus_t status = op->call(stream, false);
+        fake::endCaptures();
+        EXPECT_EQ(status, BNGRAD_SUCCESS) << bngradGetLastError();
+        EXPECT_EQ(fake::countMemoryNodes(graph), 0);
+        Functions functions = takeFunctions();
+        if (!isFirst)
+          EXPECT_EQ(functions, Functions{"cuLaunchKernelEx"});
+        EXPECT_GT(takeLaunches(stream), 0u);
+      }
+    }
+}
+
+// Handles of several devices, whatever the context of the thread. Each context
+// has a module of its own, and the thread's context stays.
+TEST_F(DriverCalls, Devices) {
+  constexpr int kDevices = 3;
+  std::vector<bngradHandle_t> handles(kDevices);
+  std::vector<std::unique_ptr<Op>> ops;
+  for (int i = 0; i < kDevices; ++i) {
+    ASSERT_EQ(bngradCreateHandle(&handles[i], BNGRAD_DEVICE_CUDA, i),
+              BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    ops.push_back(std::make_unique<Op>(makeDriverSpecs()[0]));
+    ASSERT_EQ(ops[i]->create(handles[i]), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+  }
+  EXPECT_EQ(fake::getCurrent(), context);
+  takeModules();
+  size_t numModules = 0;
+  for (bool isFirst : {true, false})
+    for (fake::CUcontext current :
+         {context, fake::getPrimary(1), fake::CUcontext(nullptr)}) {
+      fake::setCurrent(current);
+      for (int i = 0; i < kDevices; ++i) {
+        SCOPED_TRACE(i);
+        ASSERT_EQ(ops[i]->call(nullptr, false), BNGRAD_SUCCESS)
+            << bngradGetLastError();
+        EXPECT_EQ(fake::getCurrent(), current);
+        bool isOfCurrent = (current == context && i == 0) ||
+                           (current && current == fake::getPrimary(1) && i == 1);
+        for (const fake::Launch &launch : fake::takeLaunches())
+          EXPECT_EQ(launch.context,
+                    isOfCurrent ? current : fake::getPrimary(i));
+      }
+      if (isFirst)
+        numModules += takeModules();
+    }
+  // Of the thread's context and of the three primary ones.
+  EXPECT_EQ(numModules, 4u);
+  EXPECT_EQ(takeModules(), 0u);
+  // Other calls of the thread have no device.
+  fake::setCurrent(nullptr);
+  void *stream = mgpuStreamCreate();
+  EXPECT_NE(stream, nullptr);
+  mgpuStreamDestroy(stream);
+  ops.clear();
+  for (bngradHandle_t each : handles)
+    bngradDestroyHandle(each);
+}
+
 // Each allocation of the host fails once, in a context without kernels.
 TEST_F(DriverCalls, OutOfMemory) {
-  std::vector<std::unique_ptr<Gradient>> gradients = createAll();
-  Gradient &gradient = *gradients[0];
+  std::vector<std::unique_ptr<Op>> ops = createAll();
+  Op &op = *ops[0];
   bngradStatus_t status = BNGRAD_SUCCESS;
   auto run = [&] {
     bngradHandle_t other = nullptr;
     status = bngradCreateHandle(&other, BNGRAD_DEVICE_CUDA, 0);
     if (!status)
-      status = callIn(nullptr, gradient, false);
+      status = op.call(nullptr, false);
     bngradDestroyHandle(other);
   };
   for (bool forever : {false, true})

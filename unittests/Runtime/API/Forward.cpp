@@ -228,39 +228,49 @@ size_t Forward::workspaceSize() const {
   return size;
 }
 
-bngradStatus_t Forward::run() {
-  reset();
-  size_t size = workspaceSize();
-  workspace = Memory(size);
+bngradStatus_t Forward::call(void *memory, void *stream) {
   void *d[kNumPlaces];
   for (int i = 0; i < kNumPlaces; ++i)
     d[i] = data(static_cast<Place>(i));
+  size_t size = workspaceSize();
   if (spec.isInference)
-    return bngradBatchNormInference(
-        inference, workspace.data(), size, d[Output], d[Data], d[GivenScale],
-        d[Offset], d[GivenMean], d[GivenStatistic], nullptr);
-  return bngradBatchNormTraining(training, workspace.data(), size, d[Output],
+    return bngradBatchNormInference(inference, memory, size, d[Output], d[Data],
+                                    d[GivenScale], d[Offset], d[GivenMean],
+                                    d[GivenStatistic], stream);
+  return bngradBatchNormTraining(training, memory, size, d[Output],
                                  d[BatchMean], d[BatchVariance], d[BatchInvStd],
                                  d[RunningMean], d[RunningVariance], d[Data],
-                                 d[GivenScale], d[Offset], nullptr);
+                                 d[GivenScale], d[Offset], stream);
+}
+
+bngradStatus_t Forward::callAsync(void *memory, void *stream,
+                                  const bngradExecutor_t *executor,
+                                  const bngradCompletion_t *done) {
+  void *d[kNumPlaces];
+  for (int i = 0; i < kNumPlaces; ++i)
+    d[i] = data(static_cast<Place>(i));
+  size_t size = workspaceSize();
+  if (spec.isInference)
+    return bngradBatchNormInferenceAsync(
+        inference, memory, size, d[Output], d[Data], d[GivenScale], d[Offset],
+        d[GivenMean], d[GivenStatistic], stream, executor, done);
+  return bngradBatchNormTrainingAsync(
+      training, memory, size, d[Output], d[BatchMean], d[BatchVariance],
+      d[BatchInvStd], d[RunningMean], d[RunningVariance], d[Data],
+      d[GivenScale], d[Offset], stream, executor, done);
+}
+
+bngradStatus_t Forward::run() {
+  reset();
+  workspace = Memory(workspaceSize());
+  return call(workspace.data(), nullptr);
 }
 
 bngradStatus_t Forward::runAsync(const bngradExecutor_t *executor,
                                  const bngradCompletion_t *done) {
   reset();
-  size_t size = workspaceSize();
-  workspace = Memory(size);
-  void *d[kNumPlaces];
-  for (int i = 0; i < kNumPlaces; ++i)
-    d[i] = data(static_cast<Place>(i));
-  if (spec.isInference)
-    return bngradBatchNormInferenceAsync(
-        inference, workspace.data(), size, d[Output], d[Data], d[GivenScale],
-        d[Offset], d[GivenMean], d[GivenStatistic], nullptr, executor, done);
-  return bngradBatchNormTrainingAsync(
-      training, workspace.data(), size, d[Output], d[BatchMean],
-      d[BatchVariance], d[BatchInvStd], d[RunningMean], d[RunningVariance],
-      d[Data], d[GivenScale], d[Offset], nullptr, executor, done);
+  workspace = Memory(workspaceSize());
+  return callAsync(workspace.data(), nullptr, executor, done);
 }
 
 std::vector<char> Forward::results() const {

@@ -71,6 +71,13 @@ public:
   bngradStatus_t run();
   bngradStatus_t runAsync(const bngradExecutor_t *executor,
                           const bngradCompletion_t *done);
+  /// Restores the initial data.
+  void reset();
+  /// Computes in `stream`, with a workspace of workspaceSize() bytes.
+  bngradStatus_t call(void *workspace, void *stream);
+  bngradStatus_t callAsync(void *workspace, void *stream,
+                           const bngradExecutor_t *executor,
+                           const bngradCompletion_t *done);
   size_t workspaceSize() const;
 
   /// Empty, or the first error.
@@ -92,7 +99,6 @@ public:
 private:
   struct Channel;
   struct Expected;
-  void reset();
   /// An element of a parameter as it was stored at the start.
   double get(Place place, int64_t channel, double absent) const;
   /// Of arithmetic.

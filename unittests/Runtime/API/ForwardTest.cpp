@@ -16,59 +16,11 @@
 
 #include "gtest/gtest.h"
 
-#include <iterator>
 #include <limits>
 #include <random>
 #include <string>
-#include <type_traits>
 
 using namespace bngrad::test;
-
-static ForwardSpec makeSpec(std::mt19937 &random) {
-  auto pick = [&](auto... values) {
-    const std::common_type_t<decltype(values)...> all[] = {values...};
-    return all[random() % sizeof...(values)];
-  };
-  auto chance = [&] { return random() % 2 == 0; };
-  const bngradDtype_t f32 = BNGRAD_DTYPE_F32;
-  const ForwardLayout layouts[] = {{{4, 3, 5, 2}, {1}, {}},
-                                   {{4, 5, 2, 3}, {3}, {}},
-                                   {{37, 6}, {1}, {}},
-                                   {{9, 3, 4}, {1}, {0, 2, 1}},
-                                   {{3, 4, 2, 5}, {0, 2}, {}},
-                                   {{2, 3, 4}, {1, 2}, {0, 2, 1}},
-                                   {{7}, {0}, {}},
-                                   {{1, 5}, {1}, {}},
-                                   {{0, 5}, {1}, {}},
-                                   {{3, 0, 2}, {1}, {}},
-                                   {{2, 3, 700}, {1}, {}},
-                                   {{300, 20}, {1}, {}}};
-  ForwardSpec spec;
-  spec.layout = layouts[random() % std::size(layouts)];
-  spec.isInference = random() % 3 == 0;
-  spec.isInvStd = spec.isInference && chance();
-  spec.dataType =
-      pick(f32, f32, BNGRAD_DTYPE_BF16, BNGRAD_DTYPE_F16, BNGRAD_DTYPE_F64);
-  spec.parameterType = pick(f32, f32, spec.dataType);
-  spec.outputType = pick(spec.dataType, spec.dataType, f32);
-  spec.statisticType = pick(f32, spec.dataType, BNGRAD_DTYPE_F64);
-  spec.runningType = pick(f32, BNGRAD_DTYPE_F64, BNGRAD_DTYPE_BF16);
-  spec.dataStride = pick(1, 1, 2);
-  spec.parameterStride = pick(1, 2);
-  spec.hasScale = chance();
-  spec.hasOffset = chance();
-  spec.isUnbiased = chance();
-  for (bool &isWanted : spec.wants)
-    isWanted = chance();
-  spec.wants[0] |= random() % 4 != 0;
-  spec.isInPlace =
-      spec.wants[0] && spec.outputType == spec.dataType && chance();
-  spec.epsilon = pick(1e-5, 1e-3, 0.5);
-  spec.momentum = pick(0.1, 0.3, 1.0);
-  spec.location = pick(0.0, 3.0, 1000.0);
-  spec.seed = random();
-  return spec;
-}
 
 static void runForward(bngradHandle_t handle, const ForwardSpec &spec) {
   SCOPED_TRACE(spec.print());
@@ -123,7 +75,7 @@ static void runReady(const char *isa, unsigned seed, int count) {
   if (!isLongTest())
     count /= 4;
   while (count > 0 && !testing::Test::HasFailure()) {
-    ForwardSpec spec = makeSpec(random);
+    ForwardSpec spec = makeForwardSpec(random);
     Forward forward(spec);
     bngradStatus_t status = forward.create(handle);
     EXPECT_EQ(status,
@@ -191,7 +143,7 @@ TEST(ForwardTest, Random) {
   std::mt19937 random(11);
   int count = isLongTest() ? 300 : 16;
   for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
-    runForward(handle, makeSpec(random));
+    runForward(handle, makeForwardSpec(random));
   unsetenv("BNGRAD_CACHE_DIR");
 }
 

@@ -1,4 +1,4 @@
-//===- Specs.h - random gradients for tests of the C library ----*- C++ -*-===//
+//===- Specs.h - random problems for tests of the C library -----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,15 +9,18 @@
 #ifndef BNGRAD_UNITTESTS_SPECS_H
 #define BNGRAD_UNITTESTS_SPECS_H
 
+#include "Forward.h"
 #include "Gradient.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace bngrad::test {
 
@@ -90,6 +93,53 @@ inline std::vector<Spec> makeUncoveredSpecs() {
   Spec none = wide;
   none.shape = {2, 3, 0, 4};
   return {apart, transposed, gaps, wide, none};
+}
+
+/// A random forward pass.
+inline ForwardSpec makeForwardSpec(std::mt19937 &random) {
+  auto pick = [&](auto... values) {
+    const std::common_type_t<decltype(values)...> all[] = {values...};
+    return all[random() % sizeof...(values)];
+  };
+  auto chance = [&] { return random() % 2 == 0; };
+  const bngradDtype_t f32 = BNGRAD_DTYPE_F32;
+  const ForwardLayout layouts[] = {{{4, 3, 5, 2}, {1}, {}},
+                                   {{4, 5, 2, 3}, {3}, {}},
+                                   {{37, 6}, {1}, {}},
+                                   {{9, 3, 4}, {1}, {0, 2, 1}},
+                                   {{3, 4, 2, 5}, {0, 2}, {}},
+                                   {{2, 3, 4}, {1, 2}, {0, 2, 1}},
+                                   {{7}, {0}, {}},
+                                   {{1, 5}, {1}, {}},
+                                   {{0, 5}, {1}, {}},
+                                   {{3, 0, 2}, {1}, {}},
+                                   {{2, 3, 700}, {1}, {}},
+                                   {{300, 20}, {1}, {}}};
+  ForwardSpec spec;
+  spec.layout = layouts[random() % std::size(layouts)];
+  spec.isInference = random() % 3 == 0;
+  spec.isInvStd = spec.isInference && chance();
+  spec.dataType =
+      pick(f32, f32, BNGRAD_DTYPE_BF16, BNGRAD_DTYPE_F16, BNGRAD_DTYPE_F64);
+  spec.parameterType = pick(f32, f32, spec.dataType);
+  spec.outputType = pick(spec.dataType, spec.dataType, f32);
+  spec.statisticType = pick(f32, spec.dataType, BNGRAD_DTYPE_F64);
+  spec.runningType = pick(f32, BNGRAD_DTYPE_F64, BNGRAD_DTYPE_BF16);
+  spec.dataStride = pick(1, 1, 2);
+  spec.parameterStride = pick(1, 2);
+  spec.hasScale = chance();
+  spec.hasOffset = chance();
+  spec.isUnbiased = chance();
+  for (bool &isWanted : spec.wants)
+    isWanted = chance();
+  spec.wants[0] |= random() % 4 != 0;
+  spec.isInPlace =
+      spec.wants[0] && spec.outputType == spec.dataType && chance();
+  spec.epsilon = pick(1e-5, 1e-3, 0.5);
+  spec.momentum = pick(0.1, 0.3, 1.0);
+  spec.location = pick(0.0, 3.0, 1000.0);
+  spec.seed = random();
+  return spec;
 }
 
 /// Random gradients that the ready kernels cover.

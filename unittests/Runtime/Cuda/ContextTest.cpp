@@ -72,6 +72,52 @@ TEST_F(ContextTest, DefaultDeviceThatIsNotThere) {
   mgpuSetDefaultDevice(0);
 }
 
+TEST_F(ContextTest, DeviceThatIsSet) {
+  CUcontext context = fake::getCurrent();
+  int device = takeDevice();
+  void *kernel = mgpuModuleGetFunction(loadModule(), "kernel");
+  std::vector<CUcontext> expected;
+  for (CUcontext current : {context, CUcontext(nullptr)}) {
+    fake::setCurrent(current);
+    bngradCudaSetDevice(device);
+    launch(kernel);
+    EXPECT_EQ(fake::getCurrent(), current) << "left current after the call";
+    expected.push_back(fake::getPrimary(device));
+    // It is the thread's, and stronger than the default.
+    mgpuSetDefaultDevice(0);
+    launch(kernel);
+    expected.push_back(fake::getPrimary(device));
+    std::thread([&] {
+      fake::setCurrent(context);
+      launch(kernel);
+    }).join();
+    expected.push_back(context);
+    bngradCudaResetDevice();
+  }
+  fake::setCurrent(context);
+  launch(kernel);
+  expected.push_back(context);
+  // A context of the device, although it is not the primary one.
+  bngradCudaSetDevice(kDevice);
+  launch(kernel);
+  expected.push_back(context);
+  bngradCudaResetDevice();
+  std::vector<CUcontext> actual;
+  for (const fake::Launch &each : fake::takeLaunches())
+    actual.push_back(each.context);
+  EXPECT_EQ(actual, expected);
+}
+
+TEST_F(ContextTest, DeviceThatIsSetButNotThere) {
+  bngradCudaSetDevice(fake::kNumDevices);
+  mgpuStreamSynchronize(nullptr);
+  expectError(101, "cuDeviceGet of device " +
+                       std::to_string(fake::kNumDevices) +
+                       ": CUDA_ERROR_INVALID_DEVICE (101): invalid device "
+                       "ordinal");
+  bngradCudaResetDevice();
+}
+
 // A module must not confuse a new context with the previous one at its address.
 TEST_F(ContextTest, ContextAtTheAddressOfADestroyedOne) {
   void *module = loadModule();
