@@ -23,7 +23,7 @@ class Case:
     pass_name: str = passes.BACKWARD.name
 
     @property
-    def work(self):
+    def norm_pass(self):
         return passes.PASSES[self.pass_name]
 
     @property

@@ -359,7 +359,7 @@ def measure_all(arguments, scratch, selected, launch):
     """The measured part of the document; `launch(name)` starts a process."""
     store = data.Store(shared.Folder(scratch), selected)
     shared.save(store, scratch)
-    names = [name for name in TITLES if PASS_OF.get(name, arguments.pass_) is arguments.pass_]
+    names = [name for name in TITLES if PASS_OF.get(name, arguments.norm_pass) is arguments.norm_pass]
     slots = [Slot(name, launch) for name in names if name in OWN or re.search(arguments.peers, name)]
     entries, all_contenders, bandwidths = [], [], []
     try:
@@ -388,12 +388,12 @@ def run(arguments, root):
     """Measures, and writes the table; whether the limits are kept."""
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""),
-                                          arguments.pass_)
+                                          arguments.norm_pass)
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
     document = {"machine": machine.describe(root, len(cores)) | arguments.described_isa,
-                "options": {"quick": arguments.quick, "rounds": arguments.rounds, "pass": arguments.pass_.name}}
+                "options": {"quick": arguments.quick, "rounds": arguments.rounds, "pass": arguments.norm_pass.name}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:
         document |= measure_all(arguments, scratch, selected, Launcher(arguments, scratch, cores))
