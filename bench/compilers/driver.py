@@ -13,6 +13,7 @@ import time
 import cases
 import data
 import judge
+import limits
 import machine
 import measure
 import native
@@ -30,8 +31,7 @@ FLOOR = table.FLOOR
 # Contenders that have one pass only: recipe.py schedules the linalg of the gradient, JAX has a second formula of the
 # variance, and bench.py has the floors of the gradient.
 PASS_OF = {"mlir": passes.BACKWARD, "xla-one-pass": passes.FORWARD, FLOOR: passes.FORWARD}
-# BNGrad's time over the floor, at most, by (element type, layout) of shapes above 15 MB per tensor.
-MOST_OVER_FLOOR = {("f32", "nchw"): 1.15, ("f32", "nhwc"): 1.35, ("bf16", "nchw"): 1.4, ("bf16", "nhwc"): 1.4}
+# Tensors to which the limit over the floor applies.
 LARGE_BYTES = 15e6
 # Seconds that a process has for an answer.
 LIMITS = {"start": 120, "prepare": 240, "check": 60, "measure": 60}
@@ -243,7 +243,7 @@ def find_limits(slots, case):
     peers = [judge.Limit(slot.name, "bngrad", slot.name, 1 + judge.TIE) for slot in slots
              if slot.name not in (*OWN, FLOOR)]
     if case.tensor_bytes >= LARGE_BYTES:
-        peers.append(judge.Limit(FLOOR, "bngrad", FLOOR, MOST_OVER_FLOOR[case.type, case.layout]))
+        peers.append(judge.Limit(FLOOR, "bngrad", FLOOR, limits.FORWARD_FLOOR[case.type, case.layout]))
     twins = [judge.Limit("twin", *pair, 1 + judge.TIE) for pair in (OWN, OWN[::-1])]
     return peers + twins
 
