@@ -55,7 +55,7 @@ def parse_arguments():
     )
     parser.add_argument(
         "--pass",
-        dest="pass_",
+        dest="norm_pass",
         choices=list(passes.PASSES),
         default=passes.BACKWARD.name,
         help="default: backward; of --compilers also forward",
@@ -91,7 +91,7 @@ def parse_arguments():
     parser.add_argument("--tools", required=True, help="folder of bngrad-compile")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="scratch")
     arguments = parser.parse_args()
-    arguments.pass_ = passes.PASSES[arguments.pass_]
+    arguments.norm_pass = passes.PASSES[arguments.norm_pass]
     for name in ("shapes", "peers"):
         try:
             re.compile(getattr(arguments, name) or "")
@@ -99,8 +99,8 @@ def parse_arguments():
             parser.error(f"expected a regular expression for --{name}: {error}")
     if arguments.compilers and (arguments.thresholds or arguments.ready):
         parser.error("expected --compilers without --thresholds and --ready")
-    if arguments.pass_ is not passes.BACKWARD and not arguments.compilers:
-        parser.error(f"expected --compilers with --pass={arguments.pass_.name}")
+    if arguments.norm_pass is not passes.BACKWARD and not arguments.compilers:
+        parser.error(f"expected --compilers with --pass={arguments.norm_pass.name}")
     others = ("check", "quick", "shapes", "peers", "rounds")
     if arguments.thresholds and any(getattr(arguments, name) for name in others):
         parser.error(
@@ -126,8 +126,8 @@ def choose_output(arguments):
     if arguments.thresholds:
         return results / "thresholds"
     prefix = "compilers-" if arguments.compilers else ""
-    if arguments.pass_ is not passes.BACKWARD:
-        prefix += arguments.pass_.name + "-"
+    if arguments.norm_pass is not passes.BACKWARD:
+        prefix += arguments.norm_pass.name + "-"
     if arguments.quick:
         return arguments.work / (prefix + "quick")
     if arguments.shapes or arguments.peers:

@@ -38,7 +38,7 @@ class Store:
         self.data = {}
         names = ("grad_output", "input", "other")
         for element_type in sorted({case.type for case in selected} | {"bf16"}):
-            for name in names + tuple({case.work.result for case in selected}):
+            for name in names + tuple({case.norm_pass.result for case in selected}):
                 array = harness.allocate(longest, DTYPES[element_type])
                 self.data[name, element_type] = array
         for name in names:
@@ -53,7 +53,7 @@ class Store:
             array = harness.allocate(channels, numpy.float32)
             array[:] = generator.uniform(*bounds, channels)
             self.data[name] = array
-        for name in {name for case in selected for name in case.work.channel_results}:
+        for name in {name for case in selected for name in case.norm_pass.channel_results}:
             self.data[name] = harness.allocate(channels, numpy.float32)
 
     def array(self, name, case, element_type=None):
@@ -66,8 +66,8 @@ class Store:
         """Fills the results with NaN, so that a missing write is an error."""
         nan = from_f32(numpy.zeros(1, numpy.float32), case.type)
         nan[:] = 0x7FC0 if case.type == "bf16" else numpy.nan
-        self.array(case.work.result, case)[:] = nan
-        for name in case.work.channel_results:
+        self.array(case.norm_pass.result, case)[:] = nan
+        for name in case.norm_pass.channel_results:
             self.array(name, case)[:] = numpy.nan
 
 
@@ -109,7 +109,7 @@ class Reference:
         for name, (exact, size) in self.channel_results.items():
             bound = 2.0**-24 * abs(exact) + factor * 1e-6 * size + 1e-30
             worst = _largest(worst, abs(store.array(name, case) - exact) / bound)
-        result = store.array(case.work.result, case).reshape(self.shape)
+        result = store.array(case.norm_pass.result, case).reshape(self.shape)
         for begin, end in self._chunks():
             exact = self.result[begin:end]
             got = to_f32(result[begin:end], case.type)
@@ -185,7 +185,7 @@ class Forward(Reference):
 
 def find_reference(store, case):
     """The reference for the pass of `case`."""
-    return {"backward": Backward, "forward": Forward}[case.work.name](store, case)
+    return {"backward": Backward, "forward": Forward}[case.norm_pass.name](store, case)
 
 
 def _largest(worst, ratios):

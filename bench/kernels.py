@@ -120,7 +120,7 @@ def _forward(case):
 
 def write(case, variant):
     """The IR of `variant`; the forward pass has one, `static`."""
-    if case.work is passes.FORWARD:
+    if case.norm_pass is passes.FORWARD:
         assert variant == "static", variant
         return _forward(case)
     return _on_memrefs(case) if variant == "strided" else _on_tensors(case, variant)

@@ -59,14 +59,14 @@ class Contender:
         """Copies the data and compiles; the seconds of the compilation."""
         self.case = cases.Case(**case | {"sizes": tuple(case["sizes"])})
         arrays = shared.load(folder)
-        self.shared = {name: self.part(arrays, name) for name in self.work.inputs + self.work.results}
-        self.inputs = [self.copy(name) for name in self.work.inputs]
+        self.shared = {name: self.part(arrays, name) for name in self.norm_pass.inputs + self.norm_pass.results}
+        self.inputs = [self.copy(name) for name in self.norm_pass.inputs]
         self.load()
         return self.compile()
 
     @property
-    def work(self):
-        return self.case.work
+    def norm_pass(self):
+        return self.case.norm_pass
 
     def part(self, arrays, name):
         if name in arrays:
@@ -87,7 +87,7 @@ class Contender:
         """Copies the results of one call into the shared arrays."""
         self.clear()
         self.call()
-        for name, result in zip(self.work.results, self.results()):
+        for name, result in zip(self.norm_pass.results, self.results()):
             self.shared[name][...] = result
 
     # Overridden where needed.
@@ -118,7 +118,7 @@ class SharedObject(Contender):
     outputs = GIVEN
 
     def load(self):
-        self.output_arrays = [self.copy(name) for name in self.work.results]
+        self.output_arrays = [self.copy(name) for name in self.norm_pass.results]
         arrays = self.inputs + self.output_arrays
         self.descriptors = [
             native.describe(array.ctypes.data, array.shape,
@@ -171,8 +171,8 @@ class Walk(Contender):
         schedule, _, _ = self.compiler.schedule(self.case, "static").partition(",")
         if schedule not in peers.WALKS:
             raise Absent(f"no walked floor of the schedule {schedule or 'none'}")
-        self.output = self.copy(self.work.result)
-        arrays = {"input": self.inputs[self.work.inputs.index("input")], "grad_input": self.output}
+        self.output = self.copy(self.norm_pass.result)
+        arrays = {"input": self.inputs[self.norm_pass.inputs.index("input")], "grad_input": self.output}
         self.problem = measure.make_problem(
             self.case, self.threads, {name: array.ctypes.data for name, array in arrays.items()})
         state, error = self.peer.create(self.problem, peers.WALKS[schedule])
@@ -255,13 +255,13 @@ class IREE(Linalg):
         return time.perf_counter() - start
 
     def call(self):
-        returned = self.runtime.VmVariantList(len(self.work.results))
+        returned = self.runtime.VmVariantList(len(self.norm_pass.results))
         self.context.vm_context.invoke(self.function, self.arguments, returned)
         self.returned = returned
 
     def results(self):
         found = []
-        for number, name in enumerate(self.work.results):
+        for number, name in enumerate(self.norm_pass.results):
             view = self.returned.get_as_object(number, self.runtime.HalBufferView)
             found.append(view.map().asarray(view.shape, self.shared[name].dtype))
         return found
@@ -314,10 +314,10 @@ class XLA(Contender):
         return output.astype(input.dtype), mean, inverse
 
     def make_function(self):
-        formula, number = getattr(self, self.work.name), len(self.work.inputs)
+        formula, number = getattr(self, self.norm_pass.name), len(self.norm_pass.inputs)
         # Donated arguments that nothing reads are where the results go.
         return self.jax.jit(lambda *arguments: formula(*arguments[:number]), keep_unused=True,
-                            donate_argnums=tuple(range(number, number + len(self.work.results))))
+                            donate_argnums=tuple(range(number, number + len(self.norm_pass.results))))
 
     def load(self):
         def put(array):
@@ -326,9 +326,9 @@ class XLA(Contender):
             return self.jax.numpy.array(array, copy=True)
 
         self.arguments = [put(array) for array in self.inputs]
-        scale = self.arguments[self.work.inputs.index("scale")]
+        scale = self.arguments[self.norm_pass.inputs.index("scale")]
         self.last = [self.jax.numpy.zeros_like(array)
-                     for array in (self.arguments[0], *[scale] * len(self.work.channel_results))]
+                     for array in (self.arguments[0], *[scale] * len(self.norm_pass.channel_results))]
         self.jax.block_until_ready([self.arguments, self.last])
 
     def compile(self):
@@ -387,12 +387,12 @@ class Eager(Torch):
 
     def load(self):
         super().load()
-        arrays = dict(zip(self.work.inputs, self.arguments))
+        arrays = dict(zip(self.norm_pass.inputs, self.arguments))
         if self.case.layout == "nhwc" and len(self.case.sizes) == 4:
-            arrays |= {name: arrays[name].permute(0, 3, 1, 2) for name in self.work.data}
+            arrays |= {name: arrays[name].permute(0, 3, 1, 2) for name in self.norm_pass.data}
         aten = self.torch.ops.aten
-        if self.work is passes.FORWARD:
-            self.values = (*(arrays[name] for name in self.work.inputs), None, None, True, 0.1, kernels.EPSILON)
+        if self.norm_pass is passes.FORWARD:
+            self.values = (*(arrays[name] for name in self.norm_pass.inputs), None, None, True, 0.1, kernels.EPSILON)
             self.operator = aten.native_batch_norm.default
             return
         inverse = 1 / self.torch.sqrt(arrays["variance"] + kernels.EPSILON)
@@ -418,7 +418,7 @@ class Inductor(Torch):
 
     def load(self):
         super().load()
-        self.output_arrays = [self.copy(name) for name in self.work.results]
+        self.output_arrays = [self.copy(name) for name in self.norm_pass.results]
         self.arguments += [self.tensor(array) for array in self.output_arrays]
 
     def backward(self, grad_output, input, scale, mean, variance):
@@ -443,7 +443,7 @@ class Inductor(Torch):
         return output, mean, inverse
 
     def make_function(self):
-        formula, number = getattr(self, self.work.name), len(self.work.inputs)
+        formula, number = getattr(self, self.norm_pass.name), len(self.norm_pass.inputs)
 
         def function(*arguments):
             for target, result in zip(arguments[number:], formula(*arguments[:number])):
@@ -463,7 +463,7 @@ class Inductor(Torch):
         return seconds
 
     def clear(self):
-        for tensor in self.arguments[len(self.work.inputs):]:
+        for tensor in self.arguments[len(self.norm_pass.inputs):]:
             tensor.fill_(math.nan)
 
     def call(self):

@@ -13,6 +13,7 @@ import time
 import cases
 import data
 import judge
+import limits
 import machine
 import measure
 import native
@@ -30,8 +31,7 @@ FLOOR = table.FLOOR
 # Contenders that have one pass only: recipe.py schedules the linalg of the gradient, JAX has a second formula of the
 # variance, and bench.py has the floors of the gradient.
 PASS_OF = {"mlir": passes.BACKWARD, "xla-one-pass": passes.FORWARD, FLOOR: passes.FORWARD}
-# BNGrad's time over the floor, at most, by (element type, layout) of shapes above 15 MB per tensor.
-MOST_OVER_FLOOR = {("f32", "nchw"): 1.15, ("f32", "nhwc"): 1.35, ("bf16", "nchw"): 1.4, ("bf16", "nhwc"): 1.4}
+# Tensors to which the limit over the floor applies.
 LARGE_BYTES = 15e6
 # Seconds that a process has for an answer.
 LIMITS = {"start": 120, "prepare": 240, "check": 60, "measure": 60}
@@ -243,7 +243,7 @@ def find_limits(slots, case):
     peers = [judge.Limit(slot.name, "bngrad", slot.name, 1 + judge.TIE) for slot in slots
              if slot.name not in (*OWN, FLOOR)]
     if case.tensor_bytes >= LARGE_BYTES:
-        peers.append(judge.Limit(FLOOR, "bngrad", FLOOR, MOST_OVER_FLOOR[case.type, case.layout]))
+        peers.append(judge.Limit(FLOOR, "bngrad", FLOOR, limits.FORWARD_FLOOR[case.type, case.layout]))
     twins = [judge.Limit("twin", *pair, 1 + judge.TIE) for pair in (OWN, OWN[::-1])]
     return peers + twins
 
@@ -359,7 +359,7 @@ def measure_all(arguments, scratch, selected, launch):
     """The measured part of the document; `launch(name)` starts a process."""
     store = data.Store(shared.Folder(scratch), selected)
     shared.save(store, scratch)
-    names = [name for name in TITLES if PASS_OF.get(name, arguments.pass_) is arguments.pass_]
+    names = [name for name in TITLES if PASS_OF.get(name, arguments.norm_pass) is arguments.norm_pass]
     slots = [Slot(name, launch) for name in names if name in OWN or re.search(arguments.peers, name)]
     entries, all_contenders, bandwidths = [], [], []
     try:
@@ -388,12 +388,12 @@ def run(arguments, root):
     """Measures, and writes the table; whether the limits are kept."""
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     selected = cases.select_for_compilers(arguments.shapes or (cases.QUICK_COMPILERS if arguments.quick else ""),
-                                          arguments.pass_)
+                                          arguments.norm_pass)
     if not selected:
         raise RuntimeError("expected --shapes to match a case, got none")
     cores = machine.choose_cpus(int(os.environ["OMP_NUM_THREADS"]))
     document = {"machine": machine.describe(root, len(cores)) | arguments.described_isa,
-                "options": {"quick": arguments.quick, "rounds": arguments.rounds, "pass": arguments.pass_.name}}
+                "options": {"quick": arguments.quick, "rounds": arguments.rounds, "pass": arguments.norm_pass.name}}
     memory = pathlib.Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="bngrad-", dir=memory if memory.is_dir() else arguments.work) as scratch:
         document |= measure_all(arguments, scratch, selected, Launcher(arguments, scratch, cores))

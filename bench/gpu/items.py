@@ -9,6 +9,9 @@ import cases
 UNITS = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 EPSILON = 1e-3
+# The most time of large tensors over that of the passes over them at the bandwidth of a copy, by kind of schedule:
+# measured on a GPU, and calculated by model.py.
+LIMITS = {"one_pass": 1.30, "two_pass": 1.15}
 
 # Sizes that the model has in both layouts and in every type.
 HALF = [(32, 64, 56, 56), (32, 512, 28, 28), (32, 2048, 7, 7)]

@@ -4,6 +4,8 @@ panel for each type and layout, a row for each shape, and a colour for each impl
 import html
 import math
 
+import items
+
 COLORS = {
     "bngrad": "#d62728",
     "torch": "#ee8a1d",
@@ -16,7 +18,7 @@ COLORS = {
     "triton": "#e377c2",
 }
 # Of BNGrad, over the 3-pass time.
-LIMITS = {"one_pass": 1.3, "two_pass": 1.15 * 5 / 3}
+LIMITS = {"one_pass": items.LIMITS["one_pass"], "two_pass": items.LIMITS["two_pass"] * 5 / 3}
 MOST = 20
 LEAST = 0.8
 LEFT, WIDTH, STEP, TOP, BOTTOM = 130, 420, 18, 64, 44

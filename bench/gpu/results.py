@@ -17,6 +17,7 @@ import devices
 import items
 import journal
 import plot
+from cases import GPU_LARGE_BYTES
 
 # Implementations of the same gradient, which limits apply to.
 PEERS = ("torch", "cudnn", "cudnn_graph", "compile", "apex", "flag_gems", "triton")
@@ -38,9 +39,6 @@ TITLES = {
 }
 DRY_RUN = "emulator, no GPU"
 NOT_MEASURED = "not measured"
-LARGE_BYTES = 12e6
-LIMIT_ONE_PASS = 1.3  # of the 3-pass time
-LIMIT_TWO_PASS = 1.15  # of the 5-pass time
 # As in judge.py, which needs numpy.
 TIE = 0.02
 KEPT, BROKEN, UNDECIDED = "kept", "broken", "not decided"
@@ -159,10 +157,10 @@ def _judge(case):
     own = case["results"].get("bngrad", {})
     if "absent" in own:
         return [{"name": own["absent"], "state": BROKEN}]
-    if "us" not in own or case["tensor_bytes"] < LARGE_BYTES:
+    if "us" not in own or case["tensor_bytes"] < GPU_LARGE_BYTES:
         return []
     is_one_pass = case["schedule"].startswith("one_pass")
-    over, most = over_passes(case), LIMIT_ONE_PASS if is_one_pass else LIMIT_TWO_PASS
+    over, most = over_passes(case), items.LIMITS["one_pass" if is_one_pass else "two_pass"]
     verdicts = []
     for name in (over, *PEERS):
         if name not in case["ratios"]:
@@ -484,7 +482,7 @@ def write(document, base):
     texts = {
         "json": json.dumps(document, indent=1) + "\n",
         "md": markdown(document),
-        "svg": plot.draw(document, TITLES, LARGE_BYTES),
+        "svg": plot.draw(document, TITLES, GPU_LARGE_BYTES),
     }
     for suffix, text in texts.items():
         journal.write_atomically(base.with_name(f"{base.name}.{suffix}"), text)

@@ -3,7 +3,6 @@
 """torch.ops.bngrad.batch_norm_training and batch_norm_inference: values, layouts, derivatives, errors."""
 
 import os
-import random
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 import torch_reference as reference
+from torch_operands import RandomOperands, make_operands
 
 import bngrad.torch  # noqa: F401
 
@@ -20,28 +20,14 @@ NAMES = ("output", "mean", "variance", "inv_std")
 CONFIGURATIONS = 200 if os.environ.get("BNGRAD_LONG_TESTS") == "1" else 40
 
 
-class Case:
+class Case(RandomOperands):
     """Random operands of both ops."""
 
     def __init__(self, seed):
-        choose = random.Random(seed)
-        generator = torch.Generator().manual_seed(seed)
-        rank = choose.randint(1, 5)
-        shape = [choose.choice([0, 1, 2, 3, 5, 8, 17]) if choose.random() < 0.9 else 2 for _ in range(rank)]
-        while torch.Size(shape).numel() > 20000:
-            shape[shape.index(max(shape))] //= 2
-        dims = sorted(choose.sample(range(rank), choose.choice([1, 1, 1, rank, choose.randint(1, rank)])))
-        dtype = choose.choice(reference.DTYPES)
-        parameter_type = dtype if dtype == torch.float64 else choose.choice(reference.DTYPES)
-        self.input = reference.lay_out(
-            reference.make_data(generator, shape, dtype, dims, choose.choice([-0.7, 30])),
-            choose.choice([layout for layout in reference.LAYOUTS if layout != "expanded"]), generator)
-        self.mean, variance, scale = reference.make_parameters(generator, [shape[dim] for dim in dims], parameter_type)
-        self.parameters = {"scale": choose.choice([scale, None]), "offset": choose.choice([self.mean + 0.25, None])}
-        self.statistic = {"inv_std": variance} if choose.random() < 0.5 else {
-            "variance": variance, "epsilon": choose.choice([1e-5, 0.1])}
-        self.epsilon = choose.choice([1e-5, 1e-2])
-        self.feature_dims = dims
+        super().__init__(seed, sizes=[0, 1, 2, 3, 5, 8, 17], most=20000, offsets=[-0.7, 30],
+                         parameter_types=reference.DTYPES)
+        self.parameters = {"scale": self.scale, "offset": self.choose.choice([self.mean + 0.25, None])}
+        self.epsilon = self.choose.choice([1e-5, 1e-2])
         given = [tensor.dtype for tensor in (self.input, *self.parameters.values()) if tensor is not None]
         self.result_type = torch.float64 if torch.float64 in given else torch.float32
 
@@ -68,9 +54,7 @@ def test_random_configurations():
 
 def operands(dtype=torch.float64, shape=(4, 3, 5, 2), parameter_type=None):
     """input, scale, offset, mean, variance"""
-    generator = torch.Generator().manual_seed(0)
-    input = reference.make_data(generator, shape, dtype)
-    mean, variance, scale = reference.make_parameters(generator, shape[1:2], parameter_type or dtype)
+    _, input, mean, variance, scale = make_operands(dtype, shape, parameter_type)
     return [tensor.requires_grad_() for tensor in (input, scale, mean.flip(0) + 0.25, mean, variance)]
 
 

@@ -3,7 +3,6 @@
 """torch.ops.bngrad.*: values, layouts, derivatives, errors, transformations."""
 
 import os
-import random
 import sys
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 import torch_reference as reference
+from torch_operands import RandomOperands, make_operands
 
 import bngrad.torch  # noqa: F401
 
@@ -20,37 +20,17 @@ elemt = torch.ops.bngrad.batch_norm_backward_elemt
 CONFIGURATIONS = 1000 if os.environ.get("BNGRAD_LONG_TESTS") == "1" else 300
 
 
-class Case:
+class Case(RandomOperands):
     """Random operands of one call."""
 
     def __init__(self, seed):
-        choose = random.Random(seed)
-        generator = torch.Generator().manual_seed(seed)
-        rank = choose.randint(1, 5)
-        shape = [choose.choice([0, 1, 2, 3, 5, 8, 17, 33]) if choose.random() < 0.9 else 2 for _ in range(rank)]
-        if choose.random() < 0.05:
-            shape[choose.randrange(rank)] = 700
-        while torch.Size(shape).numel() > 50000:
-            shape[shape.index(max(shape))] //= 2
-        self.feature_dims = sorted(choose.sample(range(rank), choose.choice([1, 1, 1, rank, choose.randint(1, rank)])))
-        dtype = choose.choice(reference.DTYPES)
-        parameter_type = dtype if dtype == torch.float64 else choose.choice(reference.DTYPES[:3])
-        lay_out = lambda tensor: reference.lay_out(tensor, choose.choice(reference.LAYOUTS), generator)
-        self.input = reference.lay_out(
-            reference.make_data(generator, shape, dtype, self.feature_dims, -0.7),
-            choose.choice([layout for layout in reference.LAYOUTS if layout != "expanded"]), generator)
-        self.grad_output = lay_out(reference.make_data(generator, shape, dtype, self.feature_dims))
-        sizes = [shape[dim] for dim in self.feature_dims]
-        mean, variance, scale = reference.make_parameters(generator, sizes, parameter_type)
-        self.mean = mean
-        self.statistic = {"scale": choose.choice([scale, None])}
-        if choose.random() < 0.5:
-            self.statistic |= {"variance": variance, "epsilon": choose.choice([0.0, 1e-5, 0.1])}
-        else:
-            self.statistic["inv_std"] = variance
-        mask = torch.rand(shape, generator=generator) < 0.7
-        self.options = {"mask": choose.choice([lay_out(mask), None]), "feature_dims": self.feature_dims}
-        self.statistics = choose.choice(["batch", "global"])
+        super().__init__(seed, sizes=[0, 1, 2, 3, 5, 8, 17, 33] * 5 + [700], most=50000, offsets=[-0.7],
+                         parameter_types=reference.DTYPES[:3])
+        self.grad_output = self.lay_out(self.make_data())
+        self.statistic["scale"] = self.scale
+        mask = self.lay_out(torch.rand(self.shape, generator=self.generator) < 0.7)
+        self.options = {"mask": self.choose.choice([mask, None]), "feature_dims": self.feature_dims}
+        self.statistics = self.choose.choice(["batch", "global"])
 
     @property
     def data(self):
@@ -77,10 +57,9 @@ def test_random_configurations(seeds):
 
 
 def operands(dtype=torch.float64, shape=(4, 3, 5, 2), seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    data = [reference.make_data(generator, shape, dtype, offset=offset).requires_grad_() for offset in (0.3, -0.7)]
-    mean, variance, scale = reference.make_parameters(generator, shape[1:2], dtype)
-    return *data, mean, variance, scale.requires_grad_(), torch.rand(shape, generator=generator) < 0.7
+    grad_output, input, mean, variance, scale = make_operands(dtype, shape, seed=seed)
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed + 1)) < 0.7
+    return grad_output.requires_grad_(), input.requires_grad_(), mean, variance, scale.requires_grad_(), mask
 
 
 @pytest.mark.parametrize("wanted", [w for w in range(1, 7)])

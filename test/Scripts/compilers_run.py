@@ -104,11 +104,11 @@ MACHINE = {
     "huge_pages": "none", "isa": "x86-64-v3", "cpu_isa": "x86-64-v4", "threads": 1, "date": "today", "commit": "none", "load": 0}
 
 
-def measure(selected, peers, work):
+def measure(selected, peers, norm_pass):
     """The document of a run."""
-    arguments = argparse.Namespace(peers=peers, rounds=5, quick=False, pass_=work)
+    arguments = argparse.Namespace(peers=peers, rounds=5, quick=False, norm_pass=norm_pass)
     document = driver.measure_all(arguments, FOLDER, selected, launch)
-    document |= {"options": {"quick": False, "pass": work.name}, "machine": MACHINE}
+    document |= {"options": {"quick": False, "pass": norm_pass.name}, "machine": MACHINE}
     print(table.markdown(document))
     return document
 
