@@ -34,8 +34,8 @@ LogicalResult mlir::bngrad::verifyCalls(const llvm::Module &module,
           return name.starts_with(prefix);
         }))
       continue;
-    return emitError(loc) << "expected ops that need the libraries of C "
-                             "and mathematics only, got a call of '"
+    return emitError(loc) << "expected ops that need only libc and "
+                             "libm, got a call of '"
                           << name << "'";
   }
   for (const llvm::GlobalVariable &global : module.globals())

@@ -91,8 +91,8 @@ FailureOr<CompiledProgram> CompiledProgram::create(ModuleOp module,
     return module.emitError(llvm::toString(engine.takeError()));
   // LLVM's own report would be less clear.
   if (!unknown.empty())
-    return module.emitError("expected ops that need the libraries of C "
-                            "and mathematics only, got a use of '")
+    return module.emitError("expected ops that need only libc and "
+                            "libm, got a use of '")
            << unknown << "'";
 
   (*engine)->registerSymbols([&](llvm::orc::MangleAndInterner interner) {

@@ -149,9 +149,8 @@ refuseParameter(AsmParser &parser, SMLoc loc, StringRef name, ScheduleKind kind,
   InFlightDiagnostic error = parser.emitError(loc);
   for (const ScheduleParameter<Schedule> &parameter : parameters)
     if (!name.empty() && parameter.oldName == name)
-      return error << "expected '" << parameter.name << "', as '" << name
-                   << "' of '" << stringifyScheduleKind(kind)
-                   << "' is called now";
+      return error << "expected '" << parameter.name << "', the new name of '"
+                   << name << "' of '" << stringifyScheduleKind(kind) << "'";
   if (parameters.empty())
     return error << "expected no parameters of '" << stringifyScheduleKind(kind)
                  << "', got '" << name << "'";

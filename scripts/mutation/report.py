@@ -16,8 +16,8 @@ Written on {date} by `{command}`. [testing.md](testing.md#mutants) describes the
 
 Of {pool} mutants of {files} files, {share} were made, and {compiled} of these compile. The tests detect {killed}.
 Of the others, {equivalent} are equivalent to the original, for the reasons in `test/mutants-equivalent.txt`, and
-{open} are open, {unreached} of them because no test reaches them. The score is the percentage of non-equivalent mutants
-that the tests detect. Tests were added for survivors of earlier runs, so other mutants score less.
+{open} are undetected; no test reaches {unreached} of these. The score is the percentage of non-equivalent mutants
+that the tests detect. Tests were added for mutants that survived earlier runs, so a new sample would score lower.
 
 """
 

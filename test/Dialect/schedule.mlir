@@ -176,17 +176,17 @@ func.func private @limits_of_a_gpu() attributes {
 // -----
 
 // Names that earlier versions used.
-// expected-error @below {{expected 'row_blocks', as 'blocks' of 'rows' is called now}}
+// expected-error @below {{expected 'row_blocks', the new name of 'blocks' of 'rows'}}
 #schedule = #bngrad.schedule<rows, blocks = 2>
 
 // -----
 
-// expected-error @below {{expected 'block_accesses', as 'columns' of 'two_pass' is called now}}
+// expected-error @below {{expected 'block_accesses', the new name of 'columns' of 'two_pass'}}
 #schedule = #bngrad.schedule<two_pass, columns = 32>
 
 // -----
 
-// expected-error @below {{expected 'cluster_blocks', as 'cluster' of 'one_pass' is called now}}
+// expected-error @below {{expected 'cluster_blocks', the new name of 'cluster' of 'one_pass'}}
 #schedule = #bngrad.schedule<one_pass, cluster = 2>
 
 // -----

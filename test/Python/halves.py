@@ -60,7 +60,7 @@ C = np.ones(3, np.float32)
 @pytest.mark.parametrize("keywords, kind, text", [
     ({"sums": np.ones((2, 4), np.float32)}, ValueError, "sums: expected dim 1 to have the size of dim 1 of input"),
     ({"sums": C}, ValueError, "sums: expected rank 2"),
-    ({"sums": np.ones((2, 3))}, TypeError, "sums: expected the dtype of arithmetic, f32, got f64"),
+    ({"sums": np.ones((2, 3))}, TypeError, "sums: expected the accumulator type, f32, got f64"),
     ({"count": 0}, ValueError, "count: expected at least 1, got 0"),
     ({"count": 2.5}, TypeError, "count: expected an integer, got float"),
     ({"inv_std": None}, ValueError, "expected variance or inv_std, got neither"),
@@ -76,7 +76,7 @@ def test_errors_of_elemt(keywords, kind, text):
 def test_errors_of_reduce():
     with pytest.raises(ValueError, match="mean: expected dim 0"):
         bngrad.batch_norm_backward_reduce(X, X, C[:2])
-    with pytest.raises(TypeError, match="sums: expected the dtype of arithmetic, f32, got f64"):
+    with pytest.raises(TypeError, match="sums: expected the accumulator type, f32, got f64"):
         bngrad.batch_norm_backward_reduce(X, X, C, out=np.ones((2, 3)))
     with pytest.raises(ValueError, match="sums: expected size of dim 0 to be 2, got 3"):
         bngrad.batch_norm_backward_reduce(X, X, C, out=np.ones((3, 3), np.float32))

@@ -34,7 +34,7 @@
 // Functions are inlined, so they must have a body and must not be recursive.
 // RUN: %{fails} "%t/external.mlir:1:1: expected @other, which is called, to have a body: what is compiled calls no other code" \
 // RUN:   bngrad-runner %t/external.mlir --arg=random:1
-// RUN: %{fails} "%t/external_llvm.mlir: expected ops that need the libraries of C and mathematics only, got a use of 'other'" \
+// RUN: %{fails} "%t/external_llvm.mlir: expected ops that need only libc and libm, got a use of 'other'" \
 // RUN:   bngrad-runner %t/external_llvm.mlir --arg=random:1
 // DEFINE: %{recursive} =
 // DEFINE: %{recursion} = %{fails} "%t/%{recursive}.mlir:2:8: expected @%{recursive} ...to call itself, got a call" \

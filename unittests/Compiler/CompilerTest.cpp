@@ -191,8 +191,8 @@ TEST_F(CompilerTest, CudaProgramsNeedTheirLibrary) {
   options.device = Device::Cuda;
   EXPECT_TRUE(failed(compileToProgram(*module, options)));
   ASSERT_EQ(errors.size(), 1u);
-  EXPECT_EQ(errors[0].find("expected ops that need the libraries of C "
-                           "and mathematics only, got a use of '"),
+  EXPECT_EQ(errors[0].find("expected ops that need only libc and "
+                           "libm, got a use of '"),
             0u);
 }
 

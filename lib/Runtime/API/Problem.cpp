@@ -81,7 +81,7 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
   if (type == RoleType::Arithmetic) {
     if (dtype != problem.accumulator)
       return fail(
-          BNGRAD_BAD_DTYPE, "%s: expected the dtype of arithmetic, %s, got %s",
+          BNGRAD_BAD_DTYPE, "%s: expected the accumulator type, %s, got %s",
           getName(operand), getName(problem.accumulator), getName(dtype));
     return BNGRAD_SUCCESS;
   }

@@ -329,8 +329,8 @@ void Group::start(const std::shared_ptr<Request> &request) {
   if (scope.status)
     return failRequest(*request, bngradGetCollectiveError());
   if (!broken.empty())
-    return failRequest(*request, "expected processes in step, got those after "
-                                 "an error: " +
+    return failRequest(*request, "expected a group without an earlier error, "
+                                 "got: " +
                                      broken);
   request->group = this;
   request->header.index = nextIndex;
@@ -453,7 +453,7 @@ void Group::timeOut(Request &request, double timeout) {
   }
   std::string text = "expected all processes to end it " + within;
   if (request.isSent && !request.isAsked)
-    text = "expected an answer of rank 0 " + within + ", got none";
+    text = "expected rank 0 to answer " + within + ", got no answer";
   failRequest(request, text);
   breakOff(request.error);
 }

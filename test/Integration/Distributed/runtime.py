@@ -86,7 +86,7 @@ def check_differences():
 
 def check_lost():
     """Processes that end or stop: at the beginning and later, the root and another one."""
-    missing, no_answer = "expected all processes to start it within 1 s, got nothing from rank 1", "expected an answer of rank 0"
+    missing, no_answer = "expected all processes to start it within 1 s, got nothing from rank 1", "expected rank 0 to answer"
     cases = [(1, 0, STAY, missing), (0, 3, KILL, no_answer), (1, 3, KILL, missing)]
     for lost, steps, how, text in cases if IS_LONG else cases[:2]:
         run(3, ["lost", lost, steps, how], reports(3, text, lost), RECOVERY)

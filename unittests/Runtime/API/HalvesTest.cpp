@@ -313,9 +313,9 @@ TEST_F(HalvesMisuse, Create) {
   expectCreate(nullptr, BNGRAD_NULL_POINTER,
                "sums: expected a tensor descriptor, got null");
   expectSums(BNGRAD_DTYPE_F64, {2, 3}, {}, BNGRAD_BAD_DTYPE,
-             "sums: expected the dtype of arithmetic, f32, got f64");
+             "sums: expected the accumulator type, f32, got f64");
   expectSums(BNGRAD_DTYPE_BOOL, {2, 3}, {}, BNGRAD_BAD_DTYPE,
-             "sums: expected the dtype of arithmetic, f32, got bool");
+             "sums: expected the accumulator type, f32, got bool");
   expectSums(BNGRAD_DTYPE_F32, {6}, {}, BNGRAD_BAD_SHAPE,
              "sums: expected rank 2, the number of feature dims and 1, got 1");
   expectSums(BNGRAD_DTYPE_F32, {3, 3}, {}, BNGRAD_BAD_SHAPE,

@@ -197,7 +197,7 @@ TEST_F(FailuresTest, MissingProcess) {
     std::vector<std::string> errors = runProcesses(4, body);
     std::string expected =
         missing == 0
-            ? ": expected an answer of rank 0 within 0.5 s, got none"
+            ? ": expected rank 0 to answer within 0.5 s, got no answer"
             : ": expected all processes to start it within 0.5 s, got nothing "
               "from rank 2";
     for (int64_t rank = 0; rank < 4; ++rank) {
@@ -223,8 +223,8 @@ TEST_F(FailuresTest, LostProcess) {
       std::string error = sum(process, {makeCollective(3)});
       // What follows fails at once.
       std::string next = sum(process, {makeCollective(3)});
-      EXPECT_NE(next.find("expected processes in step, got those after an "
-                          "error: " +
+      EXPECT_NE(next.find("expected a group without an earlier error, "
+                          "got: " +
                           error),
                 std::string::npos)
           << next;
@@ -232,7 +232,7 @@ TEST_F(FailuresTest, LostProcess) {
     };
     std::vector<std::string> errors = runProcesses(3, body);
     std::string expected =
-        lost == 0 ? ": expected an answer of rank 0 within 0.5 s, got none"
+        lost == 0 ? ": expected rank 0 to answer within 0.5 s, got no answer"
                   : ": expected all processes to start it within 0.5 s, got "
                     "nothing from rank 1";
     for (int64_t rank = 0; rank < 3; ++rank)
