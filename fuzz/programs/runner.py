@@ -13,7 +13,7 @@ from program import make_data
 from writer import result_types, write
 
 # Messages of --check without a bound; then the results are compared without --check.
-NO_BOUND = re.compile(r"expected a bound that can be derived|--check: expected gradients outside of regions")
+NO_BOUND = re.compile(r"expected a bound that can be derived|--check: expected ops of bngrad outside of regions")
 
 
 def save(path, element: str, bits: np.ndarray) -> None:

@@ -112,9 +112,9 @@ LogicalResult PlainProgram::visitGradient(BatchNormOpInterface op,
   for (OpOperand &operand : op->getOpOperands())
     if (errors.contains(operand.get()) &&
         !getInfo(op.getOperandRole(operand)).takesErrors && reason.empty())
-      reason = "a gradient by '" + op->getName().getStringRef().str() +
-               "' of an operand that was computed from another gradient or a "
-               "sum in any order";
+      reason = "'" + op->getName().getStringRef().str() +
+               "' of an operand that was computed from another op of bngrad or "
+               "a sum in any order";
   ArrayRef<Role> roles = op.getResultRoles();
   FailureOr<SmallVector<BoundedValue>> results =
       calls.replace(op, [&](Value value) { return errors.lookup(value); });
@@ -168,11 +168,12 @@ LogicalResult PlainProgram::visitRegions(Operation *op) {
   else if (llvm::any_of(getControl(op),
                         [&](Value value) { return inexact.contains(value); }))
     reason = "a branch or loop of '" + op->getName().getStringRef().str() +
-             "' that depends on a gradient or a sum in any order";
+             "' that depends on an op of bngrad or a sum in any order";
   else if (!areBoundable(op,
                          [&](Value value) { return inexact.contains(value); }))
-    reason = "a value other than a tensor, computed from a gradient, of '" +
-             op->getName().getStringRef().str() + "'";
+    reason =
+        "a value other than a tensor, computed from an op of bngrad, of '" +
+        op->getName().getStringRef().str() + "'";
   bool isLoop = isa<LoopLikeOpInterface>(op);
   SmallVector<Block *> blocks;
   for (Region &region : op->getRegions())
@@ -252,7 +253,7 @@ LogicalResult PlainProgram::visit(Operation *op) {
     if (succeeded(isSum ? visitSums(op) : visitBounded(op)))
       return success();
     reason = (isSum ? "a sum in any order by '"
-                    : "a value computed from a gradient by '") +
+                    : "a value computed from an op of bngrad by '") +
              op->getName().getStringRef().str() + "'";
   }
   for (Value result : op->getResults())
@@ -292,8 +293,8 @@ LogicalResult PlainProgram::build() {
       parent = parent->getParentOp();
     if (parent == function)
       return WalkResult::advance();
-    op->emitError() << "--check: expected gradients outside of regions, or in "
-                       "those of scf.if, index_switch, for, while and an "
+    op->emitError() << "--check: expected ops of bngrad outside of regions, or "
+                       "in those of scf.if, index_switch, for, while and an "
                        "execute_region of one block, got one in '"
                     << parent->getName() << "'";
     return WalkResult::interrupt();

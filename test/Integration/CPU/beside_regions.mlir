@@ -116,7 +116,7 @@ func.func @condition(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
   return %dx : !d
 }
 
-// RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got a gradient by 'bngrad.batch_norm_backward' of an operand ..." \
+// RUN: %{fails} "%s:...: result 0: expected a bound that can be derived, got 'bngrad.batch_norm_backward' of an operand ..." \
 // RUN:   bngrad-runner %s %{args} --check --entry=not_linear
 func.func @not_linear(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
   %c0 = arith.constant 0 : index
@@ -161,7 +161,7 @@ func.func @blocks(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
 
 // Other regions have no bounds: the reference would leave out the gradients.
 
-// RUN: %{fails} "%s:...: --check: expected gradients outside of regions, or in those of scf.if, index_switch, for, while and an execute_region of one block, got one in 'scf.forall'" \
+// RUN: %{fails} "%s:...: --check: expected ops of bngrad outside of regions, or in those of scf.if, index_switch, for, while and an execute_region of one block, got one in 'scf.forall'" \
 // RUN:   bngrad-runner %s %{args} --check --entry=forall
 func.func @forall(%dy: !d, %x: !d, %m: !p, %v: !p) -> !d {
   %true = arith.constant true
