@@ -153,6 +153,32 @@ func.func @torch_native(%x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
 
 // -----
 
+// An op that updates its operands becomes copies to them, whose results are read from then on.
+// CHECK-LABEL: func.func @torch_mutating(
+// CHECK-SAME: %{{.+}}: !torch.vtensor<[8,4],f32>, %[[RM:.+]]: !torch.vtensor<[4],f32>, %[[RV:.+]]: !torch.vtensor<[4],f32>)
+func.func @torch_mutating(%x: !torch.vtensor<[8,4],f32>, %rm: !torch.vtensor<[4],f32>, %rv: !torch.vtensor<[4],f32>)
+    -> (!torch.vtensor<[8,4],f32>, !torch.vtensor<[4],f32>) {
+  // CHECK: %[[Y:.+]], %[[MEAN:.+]], %[[VARIANCE:.+]], %{{.+}} = bngrad.batch_norm_training
+  // CHECK: %[[Y_CAST:.+]] = builtin.unrealized_conversion_cast %[[Y]]
+  // CHECK: %[[NEW_MEAN:.+]] = linalg.generic {{.*}} %[[MEAN]]
+  // CHECK: %[[NEW_MEAN_CAST:.+]] = builtin.unrealized_conversion_cast %[[NEW_MEAN]]
+  // CHECK: %[[RM_COPY:.+]] = "torch.aten.copy_"(%[[RM]], %[[NEW_MEAN_CAST]], %{{.+}}) : (!torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>, !torch.bool) -> !torch.vtensor<[4],f32>
+  // CHECK: %[[NEW_VARIANCE:.+]] = linalg.generic {{.*}} %[[VARIANCE]]
+  // CHECK: %[[NEW_VARIANCE_CAST:.+]] = builtin.unrealized_conversion_cast %[[NEW_VARIANCE]]
+  // CHECK: "torch.aten.copy_"(%[[RV]], %[[NEW_VARIANCE_CAST]], %{{.+}})
+  // CHECK: return %[[Y_CAST]], %[[RM_COPY]]
+  %none = "torch.constant.none"() : () -> !torch.none
+  %true = "torch.constant.bool"() <{value = true}> : () -> !torch.bool
+  %momentum = "torch.constant.float"() <{value = 0.3 : f64}> : () -> !torch.float
+  %eps = "torch.constant.float"() <{value = 1.0e-5 : f64}> : () -> !torch.float
+  %0:3 = "torch.aten.native_batch_norm"(%x, %none, %none, %rm, %rv, %true, %momentum, %eps)
+      : (!torch.vtensor<[8,4],f32>, !torch.none, !torch.none, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>, !torch.bool, !torch.float, !torch.float)
+      -> (!torch.vtensor<[8,4],f32>, !torch.vtensor<[4],f32>, !torch.vtensor<[4],f32>)
+  return %0#0, %rm : !torch.vtensor<[8,4],f32>, !torch.vtensor<[4],f32>
+}
+
+// -----
+
 // Other forward passes are left to other compilers.
 // CHECK-LABEL: func.func @other(
 // CHECK: "torch.operator"

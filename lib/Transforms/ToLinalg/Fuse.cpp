@@ -103,6 +103,93 @@ static bool readsElements(linalg::GenericOp consumer) {
   });
 }
 
+static bool isReadBySums(linalg::GenericOp producer) {
+  return llvm::any_of(producer->getUsers(), [](Operation *user) {
+    auto reader = dyn_cast<linalg::GenericOp>(user);
+    return reader && !isParallel(reader);
+  });
+}
+
+/// True if `generic` reads all elements of `value`.
+static bool readsAllOf(linalg::GenericOp generic, Value value) {
+  return llvm::any_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
+    return input->get() == value &&
+           generic.getMatchingIndexingMap(input).isPermutation();
+  });
+}
+
+/// True if all elements of `value` are equal, so that FoldUniformInputs makes
+/// it a scalar.
+static bool isUniform(Value value) {
+  SplatElementsAttr constant;
+  return value.getDefiningOp<linalg::FillOp>() ||
+         value.getDefiningOp<tensor::SplatOp>() ||
+         matchPattern(value, m_Constant(&constant));
+}
+
+/// The tensors from whose elements `part` computes its own, without those of
+/// equal elements.
+static void collectElements(linalg::GenericOp part,
+                            SmallVectorImpl<Value> &elements) {
+  for (OpOperand *input : part.getDpsInputOperands())
+    if (part.getMatchingIndexingMap(input).isPermutation() &&
+        !isUniform(input->get()))
+      elements.push_back(input->get());
+}
+
+/// True if `reader` loads no more if it computes `part`, a generic of the
+/// element-wise part of a batch norm, than if it reads the value: it reads the
+/// input of the batch norm in any case.
+static bool isComputedWithoutLoads(linalg::GenericOp part,
+                                   linalg::GenericOp reader) {
+  SmallVector<Value> elements;
+  collectElements(part, elements);
+  auto numShared = llvm::count_if(
+      elements, [&](Value value) { return readsAllOf(reader, value); });
+  return numShared > 0 && elements.size() - numShared <= 1;
+}
+
+/// True if all tensors from whose elements `part` follows are read by `reader`.
+static bool readsElementsOf(linalg::GenericOp reader, linalg::GenericOp part) {
+  SmallVector<Value> elements;
+  collectElements(part, elements);
+  return llvm::all_of(elements, [&](Value value) {
+    if (readsAllOf(reader, value))
+      return true;
+    auto producer = value.getDefiningOp<linalg::GenericOp>();
+    return producer && isElementwisePart(producer) &&
+           readsElementsOf(reader, producer);
+  });
+}
+
+/// True if sums and element-wise loops that all read the tensors from which
+/// `part` follows use a result of `value`, if need be through other generics.
+/// `visited` holds generics that were asked before.
+static bool isForGradient(linalg::GenericOp part, linalg::GenericOp value,
+                          DenseSet<Operation *> &visited, bool &hasSums) {
+  if (!visited.insert(value).second)
+    return true;
+  return llvm::all_of(value->getUsers(), [&](Operation *user) {
+    auto reader = dyn_cast<linalg::GenericOp>(user);
+    if (!reader)
+      return false;
+    hasSums |= !isParallel(reader);
+    return readsElementsOf(reader, part) ||
+           (isParallel(reader) &&
+            isForGradient(part, reader, visited, hasSums));
+  });
+}
+
+/// True if `consumer` reads `part`, an element-wise part of a forward pass, for
+/// a gradient of its output, such as for the condition of a ReLU: the sums of
+/// the gradient read the input of the batch norm in any case.
+static bool isForGradient(linalg::GenericOp part, linalg::GenericOp consumer) {
+  DenseSet<Operation *> visited;
+  bool hasSums = false;
+  return isParallel(consumer) && isElementwisePart(part) &&
+         isForGradient(part, consumer, visited, hasSums) && hasSums;
+}
+
 static bool isReadByIdentity(OpOperand &use) {
   return cast<linalg::GenericOp>(use.getOwner())
       .getMatchingIndexingMap(&use)
@@ -132,8 +219,10 @@ static StringRef findCost(OpOperand &use) {
     if (map.getNumResults() == resultMap.getNumResults() && map != resultMap)
       return "it transposes an input";
   }
-  // grad_input belongs to the group of its own sums, not of the next sums.
-  if (!isParallel(consumer) && isElementwisePart(producer))
+  // grad_input belongs to the group of its own sums, not of the next sums. The
+  // gradient of an activation may follow from the batch norm's input.
+  if (!isParallel(consumer) && isElementwisePart(producer) &&
+      !isComputedWithoutLoads(producer, consumer))
     return "it is part of a gradient, and the reader is a sum";
   return "";
 }
@@ -152,13 +241,6 @@ static bool isFusable(OpOperand &use) {
 /// can be fused into all of them and disappear.
 static bool mayDisappear(linalg::GenericOp producer) {
   return llvm::all_of(producer->getUses(), isFusable);
-}
-
-static bool isReadBySums(linalg::GenericOp producer) {
-  return llvm::any_of(producer->getUsers(), [](Operation *user) {
-    auto reader = dyn_cast<linalg::GenericOp>(user);
-    return reader && !isParallel(reader);
-  });
 }
 
 /// Collects in `moved` the reshapes of `producer`'s results before `consumer`.
@@ -262,13 +344,22 @@ struct FuseIntoReaders : OpRewritePattern<linalg::GenericOp> {
       // both. A gradient is not: like a value that is needed in memory anyway
       // or that only element-wise loops read, it becomes a result of its first
       // reader. Only a reader with the same loops can have it as a result.
-      bool isRepeated = mayDisappear(producer) &&
-                        !isElementwisePart(producer) &&
-                        (isReadBySums(producer) || !isReadByIdentity(*operand));
+      bool isRepeated =
+          mayDisappear(producer) &&
+          (isReadBySums(producer) ||
+           (!isElementwisePart(producer) && !isReadByIdentity(*operand)));
       if (isRepeated)
         return repeat(rewriter, producer);
+      // Between a forward pass and its gradient, the condition of a ReLU is
+      // computed again from the input, which the gradient reads in any case.
+      if (isReadByIdentity(*operand) && isForGradient(producer, consumer))
+        return fuseInto(rewriter, producer, consumer, /*yieldsResults=*/false);
       if (!isReadByIdentity(*operand)) {
         LDBG() << "not fused, as the widened value is needed: " << producer;
+        continue;
+      }
+      if (!isParallel(consumer) && isElementwisePart(producer)) {
+        LDBG() << "not fused, as something else reads it: " << producer;
         continue;
       }
       SetVector<Operation *> moved;

@@ -9,6 +9,7 @@
 #include "ImportTorch.h"
 #include "TorchTypes.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -156,8 +157,8 @@ LogicalResult TorchImporter::verifyUnused(unsigned result,
                            << " to be unused, as " << reason << ", got a use";
 }
 
-LogicalResult TorchImporter::verifyNotUpdated(unsigned operand, StringRef name,
-                                              StringRef advice) {
+LogicalResult TorchImporter::verifyNotUpdated(unsigned operand,
+                                              StringRef name) {
   FailureOr<Value> running = readTensor(operand, name);
   if (failed(running))
     return failure();
@@ -165,7 +166,34 @@ LogicalResult TorchImporter::verifyNotUpdated(unsigned operand, StringRef name,
     return success();
   return op->emitOpError() << "expected " << name
                            << " to be None, as this op updates it in place"
-                           << advice << ", got a tensor";
+                           << ", got a tensor";
+}
+
+LogicalResult TorchImporter::copyToOperand(unsigned operand, StringRef name,
+                                           Value value) {
+  Value target = skipDerefine(op->getOperand(operand));
+  if (!isVTensor(target.getType()))
+    return op->emitOpError()
+           << "expected " << name
+           << " to be None or a !torch.vtensor, as this op updates it in "
+              "place, got "
+           << target.getType();
+  Location loc = op->getLoc();
+  OperationState flag(loc, "torch.constant.bool");
+  flag.addTypes(parseType("!torch.bool", op->getContext()));
+  flag.addAttribute("value", b.getBoolAttr(false));
+  Value isNonBlocking = b.create(flag)->getResult(0);
+  OperationState state(loc, "torch.aten.copy_");
+  state.addOperands({target,
+                     castTorchTensor(b, loc, value, target.getType(), casts),
+                     isNonBlocking});
+  state.addTypes(target.getType());
+  Operation *copy = b.create(state);
+  target.replaceUsesWithIf(copy->getResult(0), [&](OpOperand &use) {
+    Operation *user = op->getBlock()->findAncestorOpInBlock(*use.getOwner());
+    return user && op->isBeforeInBlock(user) && user != copy;
+  });
+  return success();
 }
 
 FailureOr<TorchGradientImporter::Options>

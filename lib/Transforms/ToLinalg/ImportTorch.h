@@ -34,10 +34,13 @@ protected:
   LogicalResult verifyUnused(unsigned result, const Twine &reason);
   /// Checks that operand `operand`, a running statistic that the op updates in
   /// place, is None.
-  LogicalResult verifyNotUpdated(unsigned operand, StringRef name,
-                                 StringRef advice = "");
+  LogicalResult verifyNotUpdated(unsigned operand, StringRef name);
   /// Replaces a result by a builtin tensor of the same shape.
   LogicalResult replaceResult(unsigned result, Value value);
+  /// Copies `value`, a builtin tensor, to operand `operand`, which the op
+  /// updates in place, by torch.aten.copy_. Later ops read the result of the
+  /// copy.
+  LogicalResult copyToOperand(unsigned operand, StringRef name, Value value);
 
   OpBuilder &b;
   Operation *op;

@@ -45,8 +45,8 @@ private:
   LogicalResult importTraining();
   LogicalResult importInference();
   LogicalResult replaceEmpty(unsigned result);
-  LogicalResult updateRunning(unsigned result, StringRef name, Value running,
-                              Value batch, bool isUnbiased);
+  LogicalResult updateRunning(unsigned number, Value running, Value batch,
+                              bool isUnbiased);
 
   const ForwardSignature &signature;
   ForeignForward forward;
@@ -111,11 +111,10 @@ LogicalResult TorchForwardImporter::importTraining() {
         return failure();
       continue;
     }
-    if (failed(verifyNotUpdated(
-            3 + i, name,
-            " with training = true (aten._native_batch_norm_legit_functional "
-            "returns the new value)")))
+    FailureOr<Value> updated = readTensor(3 + i, name);
+    if (failed(updated))
       return failure();
+    running[i] = *updated;
   }
   FailureOr<BatchNormTrainingOp> training = buildTraining(b, op, forward);
   if (failed(training) || failed(replaceResult(0, training->getOutput())))
@@ -123,12 +122,9 @@ LogicalResult TorchForwardImporter::importTraining() {
   if (signature.hasSaved() && (failed(replaceResult(1, training->getMean())) ||
                                failed(replaceResult(2, training->getInvStd()))))
     return failure();
-  if (!signature.returnsRunning)
-    return success();
-  return success(succeeded(updateRunning(3, kRunning[0], running[0],
-                                         training->getMean(), false)) &&
-                 succeeded(updateRunning(4, kRunning[1], running[1],
-                                         training->getVariance(), true)));
+  return success(
+      succeeded(updateRunning(0, running[0], training->getMean(), false)) &&
+      succeeded(updateRunning(1, running[1], training->getVariance(), true)));
 }
 
 LogicalResult TorchForwardImporter::importInference() {
@@ -171,22 +167,25 @@ LogicalResult TorchForwardImporter::replaceEmpty(unsigned result) {
                                                        type->getElementType()));
 }
 
-/// Replaces a running statistic by its new value.
-LogicalResult TorchForwardImporter::updateRunning(unsigned result,
-                                                  StringRef name, Value running,
-                                                  Value batch,
+/// Computes the new value of a running statistic, a result of the op or an
+/// operand that the op updates in place, if there is one.
+LogicalResult TorchForwardImporter::updateRunning(unsigned number,
+                                                  Value running, Value batch,
                                                   bool isUnbiased) {
-  if (op->getResult(result).use_empty())
+  unsigned result = 3 + number;
+  if (signature.returnsRunning ? op->getResult(result).use_empty() : !running)
     return success();
   FailureOr<double> momentum = readFloat(signature.getMomentum(), "momentum");
   if (failed(momentum))
     return failure();
   FailureOr<Value> updated =
-      buildRunning(b, op, forward, name, running, batch,
+      buildRunning(b, op, forward, kRunning[number], running, batch,
                    {1 - *momentum, *momentum, isUnbiased});
   if (failed(updated))
     return failure();
-  return replaceResult(result, *updated);
+  if (signature.returnsRunning)
+    return replaceResult(result, *updated);
+  return copyToOperand(3 + number, kRunning[number], *updated);
 }
 
 std::optional<LogicalResult>
