@@ -254,6 +254,8 @@ TEST_F(DriverCalls, EventOfEachResult) {
           EXPECT_EQ(record.stream, stream);
           EXPECT_EQ(record.numLaunches, count) << "before the last kernel";
         }
+        std::sort(recorded.begin(), recorded.end());
+        std::sort(expected.begin(), expected.end());
         EXPECT_EQ(recorded, expected);
       }
   }
