@@ -56,7 +56,7 @@ private:
     MemRef memrefs[kNumOperands];
     void *pointers[kNumOperands + 4];
   };
-  static void findDims(const Problem &problem, Dims &dims);
+  void findDims(const Problem &problem, Dims &dims) const;
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
   /// For any addresses, in bytes.

@@ -132,12 +132,19 @@ static std::vector<ForwardSpec> makeForwardSpecs() {
   few.isInPlace = true;
   ForwardSpec empty = planes;
   empty.layout = {{0, 5}, {1}, {}};
+  // Nothing to sum over.
+  ForwardSpec single = planes;
+  single.layout = {{1, 5}, {1}, {}};
+  single.isUnbiased = false;
   ForwardSpec inference;
   inference.isInference = true;
   inference.isInPlace = true;
+  ForwardSpec singleInference = inference;
+  singleInference.layout = single.layout;
   ForwardSpec invStd = rows;
   invStd.isInference = invStd.isInvStd = true;
-  return {planes, rows, apart, statistics, few, empty, inference, invStd};
+  return {planes, rows,      apart,           statistics, few, empty,
+          single, inference, singleInference, invStd};
 }
 
 TEST_F(CudaForward, Values) {
