@@ -66,13 +66,15 @@ def assemble(ptxas, cache):
 
 def measure(folder, case, rounds, ptxas):
     """The times of a case in the rounds, and the driver's calls in a call."""
-    times = {"cold": [], "warm": [], "call": [], "ptxas": []}
+    times = {"cold": [], "cpu": [], "warm": [], "call": [], "ptxas": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory(dir=folder) as cache:
             for name in ("cold", "warm"):
                 output = run(folder, cache, case)
                 times[name].append(number(output, "create_ms") + number(output, "first_ms"))
                 times["call"].append(number(output, "call_us"))
+                if name == "cold":
+                    times["cpu"].append(number(output, "cpu_ms"))
             if ptxas:
                 times["ptxas"].append(assemble(ptxas, cache)[0])
     calls = output.split("later calls:\n")[1].splitlines()
@@ -97,8 +99,8 @@ def main():
                 times, launches, others = measure(folder, f"{op} {data}", arguments.rounds, arguments.ptxas)
                 ptxas = f"{statistics.median(times['ptxas']):.3g}" if times["ptxas"] else "-"
                 cold, warm = (f"{statistics.median(times[name]):.3g}" for name in ("cold", "warm"))
-                rows.append(f"| {op} | {data} | {cold} | {ptxas} | {warm} | {min(times['call']):.2f} | {launches} | "
-                            f"{others} |")
+                rows.append(f"| {op} | {data} | {cold} | {min(times['cpu']):.3g} | {ptxas} | {warm} | "
+                            f"{min(times['call']):.2f} | {launches} | {others} |")
                 print(rows[-1], flush=True)
     described = machine.describe(ROOT, 1)
     lines = [
@@ -110,14 +112,15 @@ def main():
         "",
         "*cold* is the time from the first call of the library to the end of the first call of the op, without a file of",
         f"the cache, in milliseconds; *warm* is the same with a file (medians of {arguments.rounds} processes, goals "
-        f"{GOALS['cold']} and {GOALS['warm']}).",
+        f"{GOALS['cold']} and {GOALS['warm']}). *CPU* is the least CPU time of the first, which other processes disturb",
+        "less.",
         "*ptxas* is the time of NVIDIA's assembler for the PTX of the kernel, as a process. It stands for what a driver",
         "needs once: the driver keeps the result in a cache of its own. *call* is the time of each later call in",
         f"microseconds, the least of all rounds (goal {GOALS['call']}). In such a call, the library launches *kernels*,",
         "and calls *other* functions of the driver, which neither wait nor allocate.",
         "",
-        "| op | data | cold | ptxas | warm | call | kernels | other |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
+        "| op | data | cold | CPU | ptxas | warm | call | kernels | other |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
         *rows,
         "",
     ]

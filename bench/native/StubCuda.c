@@ -1,4 +1,5 @@
-/*===- StubCuda.c - a CUDA driver that does nothing --------------- -*- C -*-===*\
+/*===- StubCuda.c - a CUDA driver that does nothing --------------- -*- C
+-*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
@@ -7,9 +8,9 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * A driver with one device of 9.0, for times of the host without a GPU. Each
- * function only counts its calls and, where a caller needs one, gives an answer.
- * It has the functions of lib/Runtime/Cuda/Driver.h; those that calls of the C
- * library do not need fail.
+ * function only counts its calls and, where a caller needs one, gives an
+ * answer. It has the functions of lib/Runtime/Cuda/Driver.h; those that calls
+ * of the C library do not need fail.
  */
 
 #include <stdio.h>

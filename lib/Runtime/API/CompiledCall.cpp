@@ -152,8 +152,8 @@ public:
   /// dims, whether they are row-major.
   ModuleWriter(const Problem &problem, const CompiledCall::Dims &dims,
                const bool (&isRowMajor)[2])
-      : problem(problem), dims(dims),
-        isRowMajor{isRowMajor[0], isRowMajor[1]} {}
+      : problem(problem), dims(dims), isRowMajor{isRowMajor[0], isRowMajor[1]} {
+  }
 
   /// The module for the sizes of the dims if `isStatic`, else for any sizes.
   std::string write(bool isStatic);

@@ -19,9 +19,9 @@
 
 namespace bngrad {
 
-/// Calls of a kernel that is compiled for the types and layouts of a problem: on
-/// a CPU with dynamic sizes, on a GPU for its sizes, while the process has few
-/// such kernels. Dims are in the order of memory, and adjacent dims are
+/// Calls of a kernel that is compiled for the types and layouts of a problem:
+/// on a CPU with dynamic sizes, on a GPU for its sizes, while the process has
+/// few such kernels. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
 /// epsilons share it, too, except in training, and all momenta.
 class CompiledCall {
