@@ -546,8 +546,9 @@ static LogicalResult emitAligned(OpBuilder &b, const ScheduledGroup &group,
     OnePass(b, group, layout, schedule, buffers).emit(b);
     return success();
   }
-  // Kernels that access vectors would run only if a part of the data is aligned,
-  // and would take half of the time in which a driver loads the module.
+  // Kernels that access vectors would run only if a part of the data is
+  // aligned, and would take half of the time in which a driver loads the
+  // module.
   GpuSchedule unaligned = getTwoPassInstead(group, schedule, chip);
   unaligned.accessBits /= getMostLanes(generics, unaligned.accessBits);
   LogicalResult result = success();
