@@ -1,5 +1,4 @@
-/*===- CudaCalls.c - times of the host for calls on a GPU -------- -*- C
--*-===*\
+/*===- CudaCalls.c - times of the host for calls on a GPU --------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.

@@ -1,5 +1,4 @@
-/*===- StubCuda.c - a CUDA driver that does nothing -------------- -*- C
--*-===*\
+/*===- StubCuda.c - a CUDA driver that does nothing --------------- -*- C -*-===*\
 |*
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.
 |* See LICENSE for license information.
