@@ -9,11 +9,11 @@
  * CudaCalls backward|training|inference nchw|nhwc f32|bf16|f16 N C H W
  *
  * Prints the times of the C library on BNGRAD_DEVICE_CUDA: milliseconds until
- * the descriptor exists and for the first call, and microseconds for later
- * calls, in the default stream. With the driver that does nothing (StubCuda.c),
- * as BNGRAD_CUDA_DRIVER, these are times of the host apart from the driver;
- * then it also prints the calls of the driver in a later call. Kernels do not
- * run, so that addresses may be any.
+ * the descriptor exists and for the first call, the CPU time of the process
+ * until then, and microseconds for later calls, in the default stream. With the
+ * driver that does nothing (StubCuda.c), as BNGRAD_CUDA_DRIVER, these are times
+ * of the host apart from the driver; then it also prints the calls of the
+ * driver in a later call. Kernels do not run, so that addresses may be any.
  */
 
 #define _GNU_SOURCE
@@ -44,7 +44,9 @@ static bngradHandle_t handle;
 static bngradTensorDescriptor_t data, vector;
 static size_t workspaceSize;
 /* Addresses in a range that no program uses; nothing reads them. */
-static void *at(int place) { return (char *)(1ULL << 40) + ((size_t)place << 36); }
+static void *at(int place) {
+  return (char *)(1ULL << 40) + ((size_t)place << 36);
+}
 static void *workspace(void) { return at(15); }
 
 static bngradBatchNormBackwardDescriptor_t backward;
@@ -52,7 +54,7 @@ static bngradBatchNormTrainingDescriptor_t training;
 static bngradBatchNormInferenceDescriptor_t inference;
 
 static void create_backward(void) {
-  bngradBatchNormBackwardOptions_t options = {sizeof(options)};
+  bngradBatchNormBackwardOptions_t options = {.struct_size = sizeof(options)};
   options.statistic = BNGRAD_STATISTIC_INV_STD;
   check(bngradCreateBatchNormBackwardDescriptor(
       handle, &backward, &options, data, vector, vector, data, data, vector,
@@ -67,7 +69,7 @@ static void call_backward(void) {
 }
 
 static void create_training(void) {
-  bngradBatchNormTrainingOptions_t options = {sizeof(options)};
+  bngradBatchNormTrainingOptions_t options = {.struct_size = sizeof(options)};
   options.epsilon = 1e-5;
   options.momentum = 0.1;
   options.unbiased_running_variance = 1;
@@ -84,7 +86,7 @@ static void call_training(void) {
 }
 
 static void create_inference(void) {
-  bngradBatchNormInferenceOptions_t options = {sizeof(options)};
+  bngradBatchNormInferenceOptions_t options = {.struct_size = sizeof(options)};
   options.epsilon = 1e-5;
   check(bngradCreateBatchNormInferenceDescriptor(handle, &inference, &options,
                                                  data, data, vector, vector,
@@ -104,7 +106,8 @@ static const struct Op {
            {"training", create_training, call_training},
            {"inference", create_inference, call_inference}};
 
-/* The index of `name` among `count` names; ends the program if there is none. */
+/* The index of `name` among `count` names; ends the program if there is none.
+ */
 static int find(const char *name, const char *const *names, int count) {
   for (int i = 0; i < count; ++i)
     if (!strcmp(name, names[i]))
@@ -141,8 +144,9 @@ int main(int argc, char **argv) {
   double created = now_us();
   op->call();
   double first = now_us();
-  printf("create_ms %.2f\nfirst_ms %.3f\n", 1e-3 * (created - start),
-         1e-3 * (first - created));
+  printf("create_ms %.2f\nfirst_ms %.3f\ncpu_ms %.2f\n",
+         1e-3 * (created - start), 1e-3 * (first - created),
+         1e3 * (double)clock() / CLOCKS_PER_SEC);
 
   void (*printCalls)(long) = NULL;
   const char *driver = getenv("BNGRAD_CUDA_DRIVER");

@@ -7,9 +7,9 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * A driver with one device of 9.0, for times of the host without a GPU. Each
- * function only counts its calls and, where a caller needs one, gives an answer.
- * It has the functions of lib/Runtime/Cuda/Driver.h; those that calls of the C
- * library do not need fail.
+ * function only counts its calls and, where a caller needs one, gives an
+ * answer. It has the functions of lib/Runtime/Cuda/Driver.h; those that calls
+ * of the C library do not need fail.
  */
 
 #include <stdio.h>

@@ -33,8 +33,9 @@ static bool hasDim(int operand, bool isFeature) {
 }
 
 /// Finds the dims of more than one element, in the order of memory. If none of
-/// them is a feature dim, it adds one of size 1.
-void CompiledCall::findDims(const Problem &problem, Dims &dims) {
+/// them is a feature dim, it adds one of size 1; on a GPU, which has kernels
+/// only for sums, also if all of them are.
+void CompiledCall::findDims(const Problem &problem, Dims &dims) const {
   const Tensor &input = problem.tensors[Input];
   bool isEmpty = input.numElements == 0;
   int order[BNGRAD_MAX_RANK], count = 0;
@@ -45,15 +46,20 @@ void CompiledCall::findDims(const Problem &problem, Dims &dims) {
     int64_t left = input.strides[lhs], right = input.strides[rhs];
     return left > right || (left == right && lhs < rhs);
   });
-  bool hasFeature = std::any_of(
+  auto numFeatures = std::count_if(
       order, order + count, [&](int dim) { return problem.isFeatureDim(dim); });
-  if (!hasFeature) {
-    dims.sizes[0] = 1;
-    dims.isFeature[0] = true;
-    for (auto &strides : dims.strides)
-      strides[0] = 1;
-    dims.count = 1;
-  }
+  auto add = [&](bool isFeature) {
+    dims.sizes[dims.count] = 1;
+    dims.isFeature[dims.count] = isFeature;
+    // As in data without gaps.
+    for (int k = 0; k < kNumOperands; ++k)
+      dims.strides[k][dims.count] = isData(k) ? input.numElements : 1;
+    ++dims.count;
+  };
+  if (cuda && numFeatures == count)
+    add(/*isFeature=*/false);
+  if (numFeatures == 0)
+    add(/*isFeature=*/true);
   for (int i = 0; i < count; ++i, ++dims.count) {
     dims.sizes[dims.count] = input.shape[order[i]];
     dims.isFeature[dims.count] = problem.isFeatureDim(order[i]);
@@ -146,8 +152,8 @@ public:
   /// dims, whether they are row-major.
   ModuleWriter(const Problem &problem, const CompiledCall::Dims &dims,
                const bool (&isRowMajor)[2])
-      : problem(problem), dims(dims),
-        isRowMajor{isRowMajor[0], isRowMajor[1]} {}
+      : problem(problem), dims(dims), isRowMajor{isRowMajor[0], isRowMajor[1]} {
+  }
 
   /// The module for the sizes of the dims if `isStatic`, else for any sizes.
   std::string write(bool isStatic);

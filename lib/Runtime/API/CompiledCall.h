@@ -19,9 +19,9 @@
 
 namespace bngrad {
 
-/// Calls of a kernel that is compiled for the types and layouts of a problem: on
-/// a CPU with dynamic sizes, on a GPU for its sizes, while the process has few
-/// such kernels. Dims are in the order of memory, and adjacent dims are
+/// Calls of a kernel that is compiled for the types and layouts of a problem:
+/// on a CPU with dynamic sizes, on a GPU for its sizes, while the process has
+/// few such kernels. Dims are in the order of memory, and adjacent dims are
 /// joined where all tensors allow it, so that many shapes share one kernel. All
 /// values of momentum share it, too, and except in training all values of
 /// epsilon.
@@ -57,7 +57,7 @@ private:
     MemRef memrefs[kNumOperands];
     void *pointers[kNumOperands + 4];
   };
-  static void findDims(const Problem &problem, Dims &dims);
+  void findDims(const Problem &problem, Dims &dims) const;
   static void joinDims(const Problem &problem, Dims &dims);
   void describe(Operand operand, const Dims &dims);
   /// For any addresses, in bytes.

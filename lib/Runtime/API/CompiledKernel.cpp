@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -127,9 +127,10 @@ std::shared_ptr<Entry> Table::find(const std::string &source, bool isKept) {
 void Table::removeOld() {
   std::vector<std::shared_ptr<Entry>> removed; // destroyed after unlocking
   std::lock_guard<std::mutex> lock(mutex);
-  auto numRemovable = std::count_if(
-      entries.begin(), entries.end(),
-      [](const auto &sourceAndEntry) { return !sourceAndEntry.second->isKept; });
+  auto numRemovable = std::count_if(entries.begin(), entries.end(),
+                                    [](const auto &sourceAndEntry) {
+                                      return !sourceAndEntry.second->isKept;
+                                    });
   for (; numRemovable > kMostEntries; --numRemovable) {
     auto oldest = entries.end();
     for (auto it = entries.begin(); it != entries.end(); ++it) {

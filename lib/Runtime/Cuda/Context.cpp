@@ -189,8 +189,8 @@ DeviceScope::DeviceScope(bool releases) {
   if (handle) {
     const Context *current = getContext(*driver, handle);
     CUdevice device = 0;
-    if (!current ||
-        (chosenDevice != kAnyDevice && !getDevice(*driver, chosenDevice, device)))
+    if (!current || (chosenDevice != kAnyDevice &&
+                     !getDevice(*driver, chosenDevice, device)))
       return;
     if (chosenDevice == kAnyDevice || current->device == device) {
       context = current;

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
         check(bngradCreateTensorDescriptor(&data, (bngradDtype_t)type, 3, shape, NULL));
         check(bngradCreateTensorDescriptor(&vector, BNGRAD_DTYPE_F32, 1, shape + 1, NULL));
         for (int i = 0; i < 3; ++i) {
-          bngradBatchNormTrainingOptions_t options = {sizeof(options)};
+          bngradBatchNormTrainingOptions_t options = {.struct_size = sizeof(options)};
           options.epsilon = options.momentum = 0.1 * i;
           bngradBatchNormTrainingDescriptor_t training;
           check(bngradCreateBatchNormTrainingDescriptor(handle, &training, &options, data, NULL, NULL, NULL, vector,

@@ -132,12 +132,19 @@ static std::vector<ForwardSpec> makeForwardSpecs() {
   few.isInPlace = true;
   ForwardSpec empty = planes;
   empty.layout = {{0, 5}, {1}, {}};
+  // Nothing to sum over.
+  ForwardSpec single = planes;
+  single.layout = {{1, 5}, {1}, {}};
+  single.isUnbiased = false;
   ForwardSpec inference;
   inference.isInference = true;
   inference.isInPlace = true;
+  ForwardSpec singleInference = inference;
+  singleInference.layout = single.layout;
   ForwardSpec invStd = rows;
   invStd.isInference = invStd.isInvStd = true;
-  return {planes, rows, apart, statistics, few, empty, inference, invStd};
+  return {planes, rows,   apart,     statistics,      few,
+          empty,  single, inference, singleInference, invStd};
 }
 
 TEST_F(CudaForward, Values) {
@@ -155,8 +162,9 @@ TEST_F(CudaForward, Values) {
       bngradCompletion_t done[kNumWritten] = {};
       for (bngradCompletion_t &completion : done)
         completion.context = mgpuEventCreate();
-      EXPECT_EQ(forward.run(isAsync ? stream : nullptr, isAsync ? done : nullptr),
-                BNGRAD_SUCCESS)
+      EXPECT_EQ(
+          forward.run(isAsync ? stream : nullptr, isAsync ? done : nullptr),
+          BNGRAD_SUCCESS)
           << bngradGetLastError();
       EXPECT_EQ(forward.host.check(), "");
       for (bngradCompletion_t &completion : done) {
@@ -194,8 +202,7 @@ TEST_F(CudaForward, ThreadsWithStreams) {
     threads.emplace_back([&] {
       void *stream = mgpuStreamCreate();
       for (int i = 0; i < kCalls; ++i) {
-        EXPECT_EQ(forward->run(stream), BNGRAD_SUCCESS)
-            << bngradGetLastError();
+        EXPECT_EQ(forward->run(stream), BNGRAD_SUCCESS) << bngradGetLastError();
         EXPECT_EQ(forward->host.check(), "");
       }
       mgpuStreamDestroy(stream);

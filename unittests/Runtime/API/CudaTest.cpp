@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Gradient.h"
+#include "Specs.h"
 
 #include "BNGrad/Runtime/Cuda.h"
 
@@ -112,7 +112,17 @@ static std::vector<Spec> makeCudaSpecs() {
   Spec narrow = apart;
   narrow.parameterType = BNGRAD_DTYPE_BF16;
   narrow.resultType = BNGRAD_DTYPE_F16;
-  return {planes, rows, global, apart, none, narrow};
+  // Nothing to sum over, and one channel.
+  Spec single;
+  single.shape = {1, 5};
+  Spec channel;
+  channel.shape = {30, 1, 70};
+  std::vector<Spec> specs = {planes, rows,   global, apart,
+                             none,   narrow, single, channel};
+  Specs random(1);
+  for (int i = 0, count = isLongTest() ? 40 : 0; i < count; ++i)
+    specs.push_back(random.next());
+  return specs;
 }
 
 TEST(Cuda, Emulator) {

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A call on a GPU launches kernels in the caller's stream, on the device of its
-// handle, and neither allocates nor waits. The driver is that of the tests of the CUDA runtime,
-// which records calls and runs no kernel; results are tested with the emulator.
+// handle, and neither allocates nor waits. The driver is that of the tests of
+// the CUDA runtime, which records calls and runs no kernel; results are tested
+// with the emulator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -254,6 +255,8 @@ TEST_F(DriverCalls, EventOfEachResult) {
           EXPECT_EQ(record.stream, stream);
           EXPECT_EQ(record.numLaunches, count) << "before the last kernel";
         }
+        std::sort(recorded.begin(), recorded.end());
+        std::sort(expected.begin(), expected.end());
         EXPECT_EQ(recorded, expected);
       }
   }
@@ -356,8 +359,9 @@ TEST_F(DriverCalls, Devices) {
         ASSERT_EQ(ops[i]->call(nullptr, false), BNGRAD_SUCCESS)
             << bngradGetLastError();
         EXPECT_EQ(fake::getCurrent(), current);
-        bool isOfCurrent = (current == context && i == 0) ||
-                           (current && current == fake::getPrimary(1) && i == 1);
+        bool isOfCurrent =
+            (current == context && i == 0) ||
+            (current && current == fake::getPrimary(1) && i == 1);
         for (const fake::Launch &launch : fake::takeLaunches())
           EXPECT_EQ(launch.context,
                     isOfCurrent ? current : fake::getPrimary(i));

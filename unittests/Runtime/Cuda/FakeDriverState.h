@@ -11,6 +11,7 @@
 
 #include "FakeDriver.h"
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
@@ -119,7 +120,27 @@ inline State &state() {
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-inline thread_local std::vector<CUcontext> contextStack;
+/// The current contexts of a thread. It has no destructor: modules are unloaded
+/// when the variables of the main thread are already destroyed.
+class ContextStack {
+public:
+  bool empty() const { return size == 0; }
+  CUcontext back() const { return contexts[size - 1]; }
+  void push_back(CUcontext context) {
+    if (size == kMost)
+      std::abort();
+    contexts[size++] = context;
+  }
+  void pop_back() { --size; }
+  void clear() { size = 0; }
+
+private:
+  static constexpr int kMost = 16;
+  CUcontext contexts[kMost] = {};
+  int size = 0;
+};
+
+inline thread_local ContextStack contextStack;
 
 inline CUcontext current() {
   return contextStack.empty() ? nullptr : contextStack.back();
