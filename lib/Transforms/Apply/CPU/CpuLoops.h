@@ -29,6 +29,7 @@
 #include "Apply/GroupEmitter.h"
 #include "Schedule/Moments.h"
 
+#include "BNGrad/Dialect/Alignment.h"
 #include "BNGrad/Dialect/Schedule.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -37,8 +38,6 @@
 
 namespace mlir::bngrad {
 
-/// A cache line, in bytes; streaming stores start at one.
-inline constexpr int64_t kLineBytes = 64;
 /// Bytes of the smallest memory page of any target.
 inline constexpr int64_t kPageBytes = 4096;
 
