@@ -193,12 +193,13 @@ void Split::emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
     Value entry = inside.add(first, segment);
     Value sum = memref::LoadOp::create(nested, loc, tables[0], entry);
     Value squares = memref::LoadOp::create(nested, loc, tables[1], entry);
-    return joinMoments(nested, sofar,
-                       {{sum, squares}, toDouble(nested, elements)});
+    MomentsBuilder math = momentsAt(nested);
+    return math.join(sofar, {{sum, squares}, math.toDouble(elements)});
   };
-  Moments all = emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
-                               index.constant(1), noMoments(b), addSegment)
-                    .moments;
+  Moments all =
+      emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
+                     index.constant(1), momentsAt(b).none(), addSegment)
+          .moments;
   finishMoments(b, pick(ivs, group.features), all);
 }
 
