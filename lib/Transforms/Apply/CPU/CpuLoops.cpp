@@ -85,6 +85,19 @@ void CpuLoops::emitIsStreamed(OpBuilder &b) {
   isStreamed = index.compare(arith::CmpIPredicate::ugt, bytes, limit);
 }
 
+void CpuLoops::emitStages(function_ref<void()> emitMoments,
+                          function_ref<void()> emitStage) {
+  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
+    if (moments && moments->sum == stage) {
+      emitMoments();
+      ++stage; // the next one, too
+      continue;
+    }
+    enterStage(stage);
+    emitStage();
+  }
+}
+
 void CpuLoops::emitChainRows(OpBuilder &b) {
   IndexBuilder index = at(b);
   Value terms = index.product(pick(sizes, reduced));

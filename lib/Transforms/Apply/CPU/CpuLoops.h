@@ -145,6 +145,12 @@ protected:
   using AccumulatorsBody =
       function_ref<Accumulators(OpBuilder &, Value, ArrayRef<Accumulator>)>;
 
+  /// Emits the stages in their order: by `emitMoments` the two that are
+  /// computed in one pass, and each other one by `emitStage` as the current
+  /// stage.
+  void emitStages(function_ref<void()> emitMoments,
+                  function_ref<void()> emitStage);
+
   // Loops (CpuLoops.cpp).
   void emitFor(OpBuilder &b, Interval range, Value step, IndexBody body) const;
   void emitFor(OpBuilder &b, Interval range, IndexBody body) const {

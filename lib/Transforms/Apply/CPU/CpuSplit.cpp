@@ -233,20 +233,15 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
 }
 
 void Split::emit(OpBuilder &b) {
-  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
-    if (moments && moments->sum == stage) {
-      emitMoments(b);
-      ++stage; // the next one, too
-      continue;
-    }
-    enterStage(stage);
-    if (current.reduction)
-      emitSums(b);
-    emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
-              [&](OpBuilder &nested, ArrayRef<Value> ivs) {
-                emitChannelwise(nested, pick(ivs, group.features));
-              });
-  }
+  emitStages([&] { emitMoments(b); },
+             [&] {
+               if (current.reduction)
+                 emitSums(b);
+               emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
+                         [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+                           emitChannelwise(nested, pick(ivs, group.features));
+                         });
+             });
   for (linalg::GenericOp generic : group.elementwise)
     emitElementwise(b, generic);
 }
