@@ -59,6 +59,7 @@ PUBLIC_HEADERS = {
     "python": {"Runtime"},
 }
 SHARED_HEADERS = {
+    "include/BNGrad/Dialect/Alignment.h",
     "include/BNGrad/Dialect/Role.h",
     "include/BNGrad/Dialect/Roles.def",
     "include/BNGrad/Dialect/ScheduleKind.h",

@@ -13,6 +13,8 @@
 #include "Threads.h"
 #include "Unlocked.h"
 
+#include "BNGrad/Dialect/Alignment.h"
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,6 +33,8 @@
 
 using namespace bngrad;
 using namespace bngrad::python;
+using mlir::bngrad::alignUp, mlir::bngrad::kBufferAlignment,
+    mlir::bngrad::kLineBytes;
 using nb::literals::operator""_a;
 
 namespace {
@@ -77,7 +81,7 @@ public:
   double measure();
 
 private:
-  static constexpr int64_t kLineFloats = 16;
+  static constexpr int64_t kLineFloats = kLineBytes / sizeof(float);
 
   static void pass(void *data, int thread, int n);
 
@@ -87,10 +91,9 @@ private:
 } // namespace
 
 static Memory allocateLines(int64_t bytes) {
-  constexpr int64_t kLine = 64;
-  int64_t size = std::max<int64_t>((bytes + kLine - 1) / kLine, 1) * kLine;
-  Memory memory(static_cast<char *>(
-      std::aligned_alloc(kLine, static_cast<size_t>(size))));
+  size_t size = alignUp(static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  Memory memory(
+      static_cast<char *>(std::aligned_alloc(kBufferAlignment, size)));
   if (!memory)
     throw std::bad_alloc();
   return memory;
@@ -202,10 +205,10 @@ double Problem::measure(int calls) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Traffic::Traffic(int64_t bytes) : lines((bytes + 63) / 64) {
+Traffic::Traffic(int64_t bytes) : lines((bytes + kLineBytes - 1) / kLineBytes) {
   for (Memory &array : memory) {
-    array = allocateLines(lines * 64);
-    std::memset(array.get(), 0, static_cast<size_t>(lines * 64));
+    array = allocateLines(lines * kLineBytes);
+    std::memset(array.get(), 0, static_cast<size_t>(lines * kLineBytes));
   }
 }
 

@@ -10,6 +10,8 @@
 
 #include "Errors.h"
 
+#include "BNGrad/Dialect/Alignment.h"
+
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 
 using namespace bngrad;
 using namespace bngrad::python;
+using mlir::bngrad::alignUp, mlir::bngrad::kBufferAlignment;
 
 static std::string getName(nb::dlpack::dtype type) {
   static constexpr const char *kCodes[] = {
@@ -282,10 +285,9 @@ Result::Result(Array &array, nb::handle like) : like(like), array(&array) {
     return;
   }
   // JAX copies memory with a smaller alignment.
-  constexpr size_t kAlignment = 64;
   size_t size = getNumElements(array) * getBytes(array.dtype);
-  size = std::max<size_t>((size + kAlignment - 1) / kAlignment, 1) * kAlignment;
-  void *memory = std::aligned_alloc(kAlignment, size);
+  void *memory =
+      std::aligned_alloc(kBufferAlignment, alignUp(std::max<size_t>(size, 1)));
   if (!memory)
     throw std::bad_alloc();
   object =

@@ -231,14 +231,14 @@ def test_a_failure_to_enable(monkeypatch):
         patch.setattr(module._Pass, "check", lambda self, status: (_ for _ in ()).throw(RuntimeError("refused")))
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
-        module._library_handle.bngradTorchDisable(0)
+        module._library_handle.bngradTorchDisable(module._passes["backward"].number)
     # The second pass is refused, after the first one was replaced.
     with monkeypatch.context() as patch:
         refused = RuntimeError("refused")
         update = module._Pass.update
 
         def update_all_but_forward(self, is_wanted):
-            if is_wanted and self is module._forward:
+            if is_wanted and self is module._passes["forward"]:
                 raise refused
             update(self, is_wanted)
 

@@ -27,7 +27,8 @@
 #include "SumBounds.h"
 #include "ErrorBounds.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "BNGrad/Transforms/FloatBuilder.h"
+
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -64,30 +65,9 @@ struct SumParts {
 };
 
 /// f64 arithmetic.
-struct Wide {
-  OpBuilder &b;
-  Location loc;
-
+struct Wide : FloatBuilder {
   Value constant(double value) const {
-    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(value));
-  }
-  Value extend(Value value) const {
-    return value.getType().isF64()
-               ? value
-               : Value(arith::ExtFOp::create(b, loc, b.getF64Type(), value));
-  }
-  Value round(Value value, Type type) const {
-    return type.isF64() ? value
-                        : Value(arith::TruncFOp::create(b, loc, type, value));
-  }
-  Value add(Value l, Value r) const {
-    return arith::AddFOp::create(b, loc, l, r);
-  }
-  Value sub(Value l, Value r) const {
-    return arith::SubFOp::create(b, loc, l, r);
-  }
-  Value mul(Value l, Value r) const {
-    return arith::MulFOp::create(b, loc, l, r);
+    return FloatBuilder::constant(value, b.getF64Type());
   }
   Value abs(Value value) const { return math::AbsFOp::create(b, loc, value); }
 };
@@ -165,14 +145,14 @@ SmallVector<Value> SumBuilder::map(
   auto mapped = linalg::GenericOp::create(
       b, loc, TypeRange(ValueRange(inits)), inputs, inits, maps, iterators,
       [&](OpBuilder &nested, Location, ValueRange args) {
-        linalg::YieldOp::create(nested, loc, body(Wide{nested, loc}, args));
+        linalg::YieldOp::create(nested, loc, body(Wide{{nested, loc}}, args));
       });
   return SmallVector<Value>(mapped.getResults());
 }
 
 /// c, a scalar; infinite if there is no bound.
 Value SumBuilder::computeFactor(const llvm::fltSemantics &semantics) {
-  Wide wide{b, loc};
+  Wide wide{{b, loc}};
   double unit = std::ldexp(
       1.0, -static_cast<int>(APFloat::semanticsPrecision(semantics)));
   SmallVector<unsigned> reductionDims;
@@ -194,8 +174,7 @@ Value SumBuilder::computeFactor(const llvm::fltSemantics &semantics) {
     return wide.mul(height, wide.constant(4 * unit));
   }
   Value roundings = wide.mul(count, wide.constant(unit));
-  Value factor = arith::DivFOp::create(b, loc, roundings,
-                                       wide.sub(wide.constant(1), roundings));
+  Value factor = wide.div(roundings, wide.sub(wide.constant(1), roundings));
   Value hasFactor = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
                                           roundings, wide.constant(1));
   return arith::SelectOp::create(
@@ -210,7 +189,7 @@ SmallVector<Value> SumBuilder::makeInits(OpOperand &init) {
     inputs.push_back(error);
   SmallVector<Type> types(SumParts::kCount, b.getF64Type());
   return map(inputs, types, [&](const Wide &wide, ValueRange args) {
-    Value value = wide.extend(args[0]), zero = wide.constant(0);
+    Value value = wide.toF64(args[0]), zero = wide.constant(0);
     Value error = inputs.size() > 1 ? args[1] : zero;
     return SmallVector<Value>{value, zero, wide.add(wide.abs(value), error),
                               error};
@@ -236,7 +215,7 @@ LogicalResult SumBuilder::addTerms(OpBuilder &nested, ValueRange args) {
     if (!isSum && failed(errors.visit(nested.clone(op, mapping))))
       return failure();
   }
-  Wide wide{nested, loc};
+  Wide wide{{nested, loc}};
   SmallVector<Value> yielded;
   Value zero = wide.constant(0);
   unsigned firstPart =
@@ -250,7 +229,7 @@ LogicalResult SumBuilder::addTerms(OpBuilder &nested, ValueRange args) {
     firstPart += SumParts::kCount;
     Value narrow = mapping.lookupOrDefault(term);
     Value error = errors.getError(narrow);
-    Value value = wide.extend(narrow);
+    Value value = wide.toF64(narrow);
     Value before = parts[SumParts::Sum], sum = wide.add(before, value);
     Value added = wide.sub(sum, before);
     Value rest = wide.add(wide.sub(before, wide.sub(sum, added)),
@@ -284,11 +263,11 @@ BoundedValue SumBuilder::finish(ValueRange parts, Type resultType) {
   SmallVector<Value> results = map(
       parts, {type, b.getF64Type()}, [&](const Wide &wide, ValueRange args) {
         Value sum = wide.add(args[SumParts::Sum], args[SumParts::Rest]);
-        Value rounded = wide.round(sum, type);
+        Value rounded = wide.convert(sum, type);
         Value magnitude = args[SumParts::Magnitude];
         Value error =
             wide.add(wide.mul(factor, magnitude), args[SumParts::Error]);
-        error = wide.add(error, wide.mul(wide.abs(wide.extend(rounded)),
+        error = wide.add(error, wide.mul(wide.abs(wide.toF64(rounded)),
                                          wide.constant(unit)));
         // Allow a few for underflow and for the roundings here.
         error = wide.add(wide.mul(error, wide.constant(1 + 0x1p-40)),

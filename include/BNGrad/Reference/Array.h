@@ -9,6 +9,7 @@
 #ifndef BNGRAD_REFERENCE_ARRAY_H
 #define BNGRAD_REFERENCE_ARRAY_H
 
+#include "BNGrad/Dialect/Alignment.h"
 #include "BNGrad/Runtime/ElementType.h"
 
 #include <cstddef>
@@ -26,8 +27,8 @@ namespace bngrad {
 /// needed. Move-only for the same reason.
 class AlignedBuffer {
 public:
-  /// In bytes: a cache line, and the widest vector of any CPU we generate for.
-  static constexpr size_t kAlignment = 64;
+  /// In bytes.
+  static constexpr size_t kAlignment = mlir::bngrad::kBufferAlignment;
 
   AlignedBuffer() = default;
   AlignedBuffer(AlignedBuffer &&other) noexcept

@@ -42,7 +42,7 @@ static size_t findWorkspaceSize(const Descriptor &descriptor) {
   if (!descriptor.handle->cuda)
     size += alignUp(sizeof(Task));
   // The caller's workspace need not be aligned.
-  return size == 0 ? 0 : size + kWorkspaceAlignment - 1;
+  return size == 0 ? 0 : size + kBufferAlignment - 1;
 }
 
 /// Lists the operands that are present.

@@ -12,26 +12,21 @@
 #include "Description.h"
 #include "Problem.h"
 
+#include "BNGrad/Dialect/Alignment.h"
+
 #include <cstddef>
 #include <memory>
 
 namespace bngrad {
 
-/// The alignment of a workspace and of its parts, in bytes: a cache line. The
-/// kernels require it.
-inline constexpr size_t kWorkspaceAlignment = 64;
-
-/// `bytes` rounded up to a multiple of that alignment.
-constexpr size_t alignUp(size_t bytes) {
-  return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
-         kWorkspaceAlignment;
-}
+using mlir::bngrad::alignUp;
+using mlir::bngrad::kBufferAlignment;
 
 /// The data of one call.
 struct CallData {
   /// These include the addresses of scalars.
   void *data[kNumOperands];
-  /// Starts at a multiple of kWorkspaceAlignment.
+  /// Starts at a multiple of kBufferAlignment.
   char *workspace;
   const bngrad_threads_t *threads;
   /// The CUDA stream.

@@ -433,9 +433,9 @@ void ReadyPlan::describeLoops(const bngrad_threads_t *threads,
     // OpenMP has a thread per core unless told otherwise.
     int64_t sharing =
         threads ? numThreads : std::thread::hardware_concurrency();
-    bool isStreamed = bytes > std::min(limits::kLastLevelBytes,
-                                       sharing * limits::kThreadShareBytes);
-    description.add("streaming", isStreamed ? 1 : 0);
+    int64_t limit = mlir::bngrad::getStreamingLimit(
+        mlir::bngrad::SizeArithmetic(), limits::kLastLevelBytes, sharing);
+    description.add("streaming", bytes > limit ? 1 : 0);
   }
 }
 

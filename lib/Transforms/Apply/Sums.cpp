@@ -8,7 +8,8 @@
 
 #include "Sums.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "BNGrad/Transforms/FloatBuilder.h"
+
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -18,16 +19,11 @@ using namespace mlir::bngrad;
 /// additions in any order of magnitude).
 static std::pair<Value, Value> addExactly(OpBuilder &b, Location loc, Value sum,
                                           Value addend) {
-  auto add = [&](Value l, Value r) -> Value {
-    return arith::AddFOp::create(b, loc, l, r);
-  };
-  auto sub = [&](Value l, Value r) -> Value {
-    return arith::SubFOp::create(b, loc, l, r);
-  };
-  Value total = add(sum, addend);
-  Value addendPart = sub(total, sum);
-  Value sumPart = sub(total, addendPart);
-  Value error = add(sub(sum, sumPart), sub(addend, addendPart));
+  FloatBuilder math = {b, loc};
+  Value total = math.add(sum, addend);
+  Value addendPart = math.sub(total, sum);
+  Value sumPart = math.sub(total, addendPart);
+  Value error = math.add(math.sub(sum, sumPart), math.sub(addend, addendPart));
   return {total, error};
 }
 

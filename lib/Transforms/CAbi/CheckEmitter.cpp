@@ -412,8 +412,7 @@ Value mlir::bngrad::createWorkspaceSize(OpBuilder &b,
   Value size = func::CallOp::create(b, loc, function,
                                     exported.fromDescriptors(b, descriptors))
                    .getResult(0);
-  Value rest =
-      arith::ConstantIntOp::create(b, loc, kWorkspaceAlignment - 1, 64);
+  Value rest = arith::ConstantIntOp::create(b, loc, kBufferAlignment - 1, 64);
   Value isNone =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, size, zero);
   Value padded = arith::AddIOp::create(b, loc, size, rest);

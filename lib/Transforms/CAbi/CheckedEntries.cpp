@@ -85,9 +85,9 @@ static void addCheckedEntry(const FunctionEntries &exported,
         Value start =
             LLVM::PtrToIntOp::create(b, loc, i64, arguments.take_back(3)[0]);
         Value rest =
-            arith::ConstantIntOp::create(b, loc, kWorkspaceAlignment - 1, 64);
+            arith::ConstantIntOp::create(b, loc, kBufferAlignment - 1, 64);
         Value mask =
-            arith::ConstantIntOp::create(b, loc, -kWorkspaceAlignment, 64);
+            arith::ConstantIntOp::create(b, loc, -kBufferAlignment, 64);
         start = arith::AddIOp::create(b, loc, start, rest);
         start = arith::AndIOp::create(b, loc, start, mask);
         Value memory = LLVM::IntToPtrOp::create(b, loc, pointer, start);

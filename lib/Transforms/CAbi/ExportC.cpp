@@ -101,6 +101,7 @@ bool mlir::bngrad::isKnownFromPointer(MemRefType type) {
 /// all slots are full. A destructor unmaps the workspaces in the slots. Large
 /// workspaces ask for huge pages, because transposing copies access many pages
 /// at once.
+static_assert(kBufferAlignment == 64, "the distance in kExportHelpers");
 static constexpr StringLiteral kExportHelpers = R"mlir(
 llvm.func @mmap(!llvm.ptr, i64, i32, i32, i32, i64) -> !llvm.ptr
 llvm.func @munmap(!llvm.ptr, i64) -> i32

@@ -237,7 +237,7 @@ Value FunctionEntries::callAlone(OpBuilder &b, ArrayRef<Value> operands) const {
   if (std::optional<int64_t> bytes = getFrameBytes(workspace)) {
     Value count = LLVM::ConstantOp::create(b, loc, b.getI64Type(), *bytes);
     Value memory = LLVM::AllocaOp::create(b, loc, pointer, b.getI8Type(), count,
-                                          kWorkspaceAlignment);
+                                          kBufferAlignment);
     return call(b, operands, memory, null);
   }
   Value size = func::CallOp::create(b, loc, workspace, operands).getResult(0);

@@ -9,6 +9,8 @@
 #ifndef BNGRAD_LIB_TRANSFORMS_CABI_FUNCTIONENTRIES_H
 #define BNGRAD_LIB_TRANSFORMS_CABI_FUNCTIONENTRIES_H
 
+#include "BNGrad/Dialect/Alignment.h"
+
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -72,7 +74,7 @@ public:
   SmallVector<Value> getPointers(OpBuilder &b, ValueRange values) const;
 
   /// Calls the function and returns its status, an i32. `memory` is the
-  /// workspace, aligned to 64 bytes, and `threads` is a pointer to a
+  /// workspace, aligned to kBufferAlignment, and `threads` is a pointer to a
   /// bngrad_threads_t.
   Value call(OpBuilder &b, ArrayRef<Value> operands, Value memory,
              Value threads) const;
@@ -87,9 +89,6 @@ private:
   std::shared_ptr<LLVMTypeConverter> converter;
   bool hasThreads = false;
 };
-
-/// The alignment that a function expects of its workspace, in bytes.
-inline constexpr int64_t kWorkspaceAlignment = 64;
 
 /// Adds NAME_checked, NAME_diagnose and NAME_workspace. If `infer` is true and
 /// the function has a shape function, also adds NAME_infer.

@@ -21,7 +21,8 @@ LogicalResult verifyLibraryFunction(Operation *symbol, Type type,
 
 /// Adds the functions and globals in `text`, LLVM dialect assembly, to the
 /// start of `module`. Fails if the module has a conflicting symbol of the same
-/// name; `purpose` is as above.
+/// name; `purpose` is as above. `text` has a line per op; builder calls would
+/// have two or three, and bitcode of C would depend on the compiler's version.
 LogicalResult addHelperFunctions(ModuleOp module, StringRef text,
                                  StringRef purpose);
 

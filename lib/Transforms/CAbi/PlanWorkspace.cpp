@@ -17,6 +17,7 @@
 
 #include "BufferBytes.h"
 
+#include "BNGrad/Dialect/Alignment.h"
 #include "BNGrad/Dialect/BNGrad.h"
 #include "BNGrad/Transforms/CAbi/ExportC.h"
 #include "BNGrad/Transforms/CAbi/Passes.h"
@@ -40,10 +41,6 @@ namespace mlir::bngrad {
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// The alignment of each buffer in bytes: a cache line, which is also enough
-/// for the vectors of any target.
-static constexpr int64_t kBufferAlignment = 64;
 
 /// The buffer that `op` frees, or null.
 static Value getFreed(Operation *op) {

@@ -13,6 +13,7 @@
 #include "StridedData.h"
 #include "Utils/IndexBuilder.h"
 
+#include "BNGrad/Dialect/Alignment.h"
 #include "BNGrad/Dialect/BNGrad.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,9 +32,6 @@
 
 using namespace mlir;
 using namespace mlir::bngrad;
-
-/// The alignment of copies in bytes: a cache line.
-static constexpr int64_t kAlignment = 64;
 
 static bool areOnMemRefs(const GroupMembers &members) {
   return llvm::all_of(members, [](linalg::GenericOp member) {
@@ -446,7 +444,7 @@ RegionVersioner::Packed RegionVersioner::pack(const StridedData &strided,
   packed.copy = memref::AllocOp::create(
       rewriter, loc, cast<MemRefType>(packed.start.bytes.getType()),
       index().select(isDense, zero, strided.getByteCount(rewriter, loc)),
-      rewriter.getI64IntegerAttr(kAlignment));
+      rewriter.getI64IntegerAttr(kBufferAlignment));
   emitIf(packed.isCopy, [&](OpBuilder &b) {
     if (DataUse::get(group, strided.memref).isRead)
       emitCopy(b, loc, group, strided.memref,

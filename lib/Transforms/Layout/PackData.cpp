@@ -11,6 +11,8 @@
 #include "StridedData.h"
 #include "Utils/IndexBuilder.h"
 
+#include "BNGrad/Dialect/Alignment.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -25,9 +27,9 @@ using namespace mlir::bngrad;
 static constexpr int64_t kBlockElements[] = {256, 64};
 /// The number of blocks of streaming stores between two fences.
 static constexpr int64_t kBlocksOfFence = 4;
-/// The size of a cache line, and of the part of a register within which one
-/// instruction interleaves vectors, in bytes.
-static constexpr int64_t kLineBytes = 64, kPartBytes = 16,
+/// The part of a register within which one instruction interleaves vectors, in
+/// bytes.
+static constexpr int64_t kPartBytes = 16,
                          kPartsOfLine = kLineBytes / kPartBytes;
 
 DataUse DataUse::get(const ScheduledGroup &group, Value memref) {

@@ -271,7 +271,8 @@ static Group collectFor(linalg::GenericOp elementwise) {
 }
 
 /// True if `generic` looks like all that is left of a batch norm: it reads a
-/// mean and a factor, or a constant of each channel. Others are foreign ops.
+/// mean and a factor, or a constant of each channel. Others are foreign ops. A
+/// mark made with the op would be lost: upstream's fusion drops attributes.
 static bool isLeftOfBatchNorm(linalg::GenericOp generic) {
   int64_t count = 0;
   bool hasConstant = false;

@@ -43,9 +43,9 @@ inline constexpr int64_t kShortRow = 256, kManyRows = 8 << 10,
 inline constexpr int64_t kManySamples = 32, kSomeSamples = 16;
 /// The assumed caches of an unknown CPU, in bytes.
 inline constexpr int64_t kL1Bytes = 48 << 10, kLastLevelBytes = 32 << 20;
-/// The share of a thread in the last-level cache, in bytes, beyond which data
-/// count as larger than the cache. Processors have 2 to 4 MiB per core; virtual
-/// machines list the whole cache, which others use, too.
+/// The share of a thread in the last-level cache, in bytes (getStreamingLimit).
+/// Processors have 2 to 4 MiB per core; virtual machines list the whole cache,
+/// which others use, too.
 inline constexpr int64_t kThreadShareBytes = 8 << 20;
 } // namespace limits
 
@@ -108,6 +108,24 @@ constexpr ScheduleKind chooseBySizes(const DataSizes &sizes, Predicate allows) {
       return rule.kind;
   return ScheduleKind::Channels;
 }
+
+/// Results are streamed past the caches if the data of a call have more bytes
+/// than this: than a last-level cache of `cacheBytes`, or than the shares of
+/// `threads` in it. `Arithmetic` computes with numbers (SizeArithmetic), or
+/// emits IR (IndexBuilder).
+template <typename Arithmetic, typename Size>
+constexpr Size getStreamingLimit(const Arithmetic &math, Size cacheBytes,
+                                 Size threads) {
+  Size share = math.constant(limits::kThreadShareBytes);
+  return math.min(cacheBytes, math.mul(threads, share));
+}
+
+/// The arithmetic of sizes that are known.
+struct SizeArithmetic {
+  static constexpr int64_t constant(int64_t value) { return value; }
+  static constexpr int64_t mul(int64_t l, int64_t r) { return l * r; }
+  static constexpr int64_t min(int64_t l, int64_t r) { return l < r ? l : r; }
+};
 
 /// Columns of the tables of `tiles` if the widest element has `elementBytes`
 /// bytes. A row of a tile has the same number of bytes for every type: 4 KiB,

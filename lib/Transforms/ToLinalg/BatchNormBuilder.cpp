@@ -22,45 +22,9 @@ using namespace mlir::bngrad;
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-static constexpr arith::FastMathFlags kContract =
-    arith::FastMathFlags::contract;
-
-Value Arithmetic::convert(Value value, FloatType to) const {
-  unsigned from = cast<FloatType>(value.getType()).getWidth();
-  if (value.getType() == to)
-    return value;
-  if (from < to.getWidth())
-    return arith::ExtFOp::create(b, loc, to, value);
-  return arith::TruncFOp::create(b, loc, to, value);
-}
-
-Value Arithmetic::constant(double value) const {
-  return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
-}
-
-Value Arithmetic::add(Value l, Value r) const {
-  return arith::AddFOp::create(b, loc, l, r, kContract);
-}
-
 Value Arithmetic::accumulate(Value sum, Value term) const {
   return arith::AddFOp::create(b, loc, sum, term,
-                               kContract | arith::FastMathFlags::reassoc);
-}
-
-Value Arithmetic::sub(Value l, Value r) const {
-  return arith::SubFOp::create(b, loc, l, r, kContract);
-}
-
-Value Arithmetic::mul(Value l, Value r) const {
-  return arith::MulFOp::create(b, loc, l, r, kContract);
-}
-
-Value Arithmetic::div(Value l, Value r) const {
-  return arith::DivFOp::create(b, loc, l, r);
-}
-
-Value Arithmetic::max(Value l, Value r) const {
-  return arith::MaximumFOp::create(b, loc, l, r);
+                               flags | arith::FastMathFlags::reassoc);
 }
 
 Value Arithmetic::selectUnlessNaN(Value tested, Value value,

@@ -16,10 +16,7 @@
 #define BNGRAD_LIB_TRANSFORMS_TOLINALG_BATCHNORMBUILDER_H
 
 #include "BNGrad/Dialect/BNGrad.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinTypes.h"
+#include "BNGrad/Transforms/FloatBuilder.h"
 
 #include <array>
 #include <optional>
@@ -37,25 +34,21 @@ struct ElementCount {
   Value divisor; // of a float type, max(count, 1); null if known
 };
 
-/// Float arithmetic on scalars. A product may be contracted with the sum that
-/// reads it, and the terms of a channel's sum may be added in any order.
-struct Arithmetic {
-  OpBuilder &b;
-  Location loc;
-  FloatType type; // accumulator type
+/// Float arithmetic on scalars of the accumulator type. A product may be
+/// contracted with the sum that reads it, and the terms of a channel's sum may
+/// be added in any order.
+struct Arithmetic : FloatBuilder {
+  FloatType type;
 
-  /// Converts a float to another float type, exactly or with one rounding.
-  Value convert(Value value, FloatType to) const;
+  Arithmetic(OpBuilder &b, Location loc, FloatType type)
+      : FloatBuilder{b, loc, arith::FastMathFlags::contract}, type(type) {}
+
   Value extend(Value value) const { return convert(value, type); }
-  Value constant(double value) const;
-  Value add(Value l, Value r) const;
+  Value constant(double value) const {
+    return FloatBuilder::constant(value, type);
+  }
   /// Adds `term` to `sum`, the accumulator of a reduction.
   Value accumulate(Value sum, Value term) const;
-  Value sub(Value l, Value r) const;
-  Value mul(Value l, Value r) const;
-  Value div(Value l, Value r) const;
-  /// The greater one; NaN if either is.
-  Value max(Value l, Value r) const;
   /// `value`, but `otherwise` if `tested` is NaN.
   Value selectUnlessNaN(Value tested, Value value, Value otherwise) const;
   /// 1/sqrt(variance + epsilon).

@@ -14,8 +14,15 @@ from . import _inductor, _library_handle
 
 _library = torch.library.Library("bngrad", "FRAGMENT")
 for _function in (_library_handle.bngradTorchGetError,
+                  _library_handle.bngradTorchGetPass,
                   _library_handle.bngradTorchGetReplaced):
     _function.restype = ctypes.c_char_p
+
+
+def _list_names(function) -> list[str]:
+    """The names that `function` returns for 0, 1, ..., before None."""
+    names = map(function, itertools.count())
+    return [name.decode() for name in itertools.takewhile(bool, names)]
 
 
 class _Original:
@@ -48,24 +55,22 @@ class _Original:
 
 class _Pass:
     """The kernels of PyTorch on CPUs for a pass of batch norms, which bngrad
-    replaces together. `number` is a value of the enum Pass in Override.cpp."""
+    replaces together. The C library knows the pass by its number."""
 
     def __init__(self, number: int, name: str) -> None:
         self.number = number
         self.name = name
         self.is_replaced = False
-        names = (_library_handle.bngradTorchGetReplaced(number, place)
-                 for place in itertools.count())
         self.originals = [
-            _Original(each.decode())
-            for each in itertools.takewhile(bool, names)
+            _Original(each) for each in _list_names(lambda place: (
+                _library_handle.bngradTorchGetReplaced(number, place)))
         ]
 
     def check(self, status: int) -> None:
         if status != 0:
             text = _library_handle.bngradTorchGetError().decode()
             raise RuntimeError(
-                f"bngrad.torch: {self.name} of batch norms: {text}")
+                f"bngrad.torch: the {self.name} pass of batch norms: {text}")
 
     def update(self, is_wanted: bool) -> None:
         """Replaces the kernels, or restores PyTorch's."""
@@ -81,8 +86,11 @@ class _Pass:
             self.is_replaced = False
 
 
-_backward = _Pass(0, "the backward pass")
-_forward = _Pass(1, "the forward pass")
+_passes = {
+    name: _Pass(number, name)
+    for number, name in enumerate(_list_names(
+        _library_handle.bngradTorchGetPass))
+}
 
 
 class _Options(NamedTuple):
@@ -104,8 +112,8 @@ def _find_compiled_state() -> _inductor.State:
 
 def _update() -> None:
     """Brings PyTorch's state in line with _active."""
-    _backward.update(bool(_active))
-    _forward.update(any(each.forward for each in _active))
+    _passes["backward"].update(bool(_active))
+    _passes["forward"].update(any(each.forward for each in _active))
     _inductor.set_state(_find_compiled_state())
 
 

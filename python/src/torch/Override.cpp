@@ -127,6 +127,9 @@ struct Replacement {
 enum Pass { Backward, Forward, kNumPasses };
 } // namespace
 
+static constexpr const char *kPassNames[] = {"backward", "forward"};
+static_assert(std::size(kPassNames) == kNumPasses);
+
 // These kernels have nothing to destroy when they throw an error.
 template <size_t i>
 static void replaceBackward(StableIValue *stack, uint64_t, uint64_t) {
@@ -164,6 +167,11 @@ static const Replacement *getReplacements(int pass) {
 static TorchLibraryHandle libraries[kNumPasses];
 
 extern "C" {
+/// The name of a pass; null after the last one.
+[[gnu::visibility("default")]] const char *bngradTorchGetPass(int number) {
+  return number < kNumPasses ? kPassNames[number] : nullptr;
+}
+
 /// The name of a kernel that this library can replace, such as
 /// "native_batch_norm.out"; null after the last one of the pass.
 [[gnu::visibility("default")]] const char *bngradTorchGetReplaced(int pass,

@@ -51,8 +51,6 @@ private:
                    const Scalars &uniform) const;
   void emitSums(OpBuilder &b, const SmallVector<Value> &ivs) const;
   void emitMoments(OpBuilder &b, const SmallVector<Value> &ivs);
-  /// Emits the sums and per-channel values of all stages.
-  void emitStages(OpBuilder &b, const SmallVector<Value> &ivs);
   /// Position of the row whose results are stored next after `row`. This is the
   /// following row of the last outer loop if `isForward`, otherwise the
   /// preceding one, or `row` itself if it is the first. Without outer loops, it
@@ -125,20 +123,6 @@ void Channels::emitMoments(OpBuilder &b, const SmallVector<Value> &ivs) {
   finishMoments(b, pick(ivs, group.features), all);
 }
 
-void Channels::emitStages(OpBuilder &b, const SmallVector<Value> &ivs) {
-  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
-    if (moments && moments->sum == stage) {
-      emitMoments(b, ivs);
-      ++stage; // the next one, too
-      continue;
-    }
-    enterStage(stage);
-    if (current.reduction)
-      emitSums(b, ivs);
-    emitChannelwise(b, pick(ivs, group.features));
-  }
-}
-
 Value Channels::getNext(OpBuilder &b, const Run &row, Value isForward) const {
   IndexBuilder index = at(b);
   if (outer.empty())
@@ -202,7 +186,12 @@ void Channels::emit(OpBuilder &b) {
     emitFor(nested, share.iterations, [&](OpBuilder &inChannel, Value number) {
       SmallVector<Value> ivs(group.numLoops);
       delinearize(inChannel, number, group.features, ivs);
-      emitStages(inChannel, ivs);
+      emitStages([&] { emitMoments(inChannel, ivs); },
+                 [&] {
+                   if (current.reduction)
+                     emitSums(inChannel, ivs);
+                   emitChannelwise(inChannel, pick(ivs, group.features));
+                 });
       for (linalg::GenericOp generic : group.elementwise)
         emitElementwise(inChannel, generic, ivs, share.count);
     });

@@ -71,7 +71,7 @@ void CpuLoops::emitSizes(OpBuilder &b) {
 
 void CpuLoops::emitIsStreamed(OpBuilder &b) {
   int64_t cache = schedule.streamingBytes;
-  int64_t least = std::min(cache, limits::kThreadShareBytes);
+  int64_t least = getStreamingLimit(SizeArithmetic(), cache, int64_t(1));
   std::optional<int64_t> size = getConstantIntValue(bytes);
   if (cache == 0 || (size && (*size <= least || *size > cache))) {
     isStreamed =
@@ -81,10 +81,21 @@ void CpuLoops::emitIsStreamed(OpBuilder &b) {
   IndexBuilder index = at(b);
   Value limit = index.constant(cache);
   if (least < cache)
-    limit =
-        index.min(limit, index.mul(getShares(b),
-                                   index.constant(limits::kThreadShareBytes)));
+    limit = getStreamingLimit(index, limit, getShares(b));
   isStreamed = index.compare(arith::CmpIPredicate::ugt, bytes, limit);
+}
+
+void CpuLoops::emitStages(function_ref<void()> emitMoments,
+                          function_ref<void()> emitStage) {
+  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
+    if (moments && moments->sum == stage) {
+      emitMoments();
+      ++stage; // the next one, too
+      continue;
+    }
+    enterStage(stage);
+    emitStage();
+  }
 }
 
 void CpuLoops::emitChainRows(OpBuilder &b) {

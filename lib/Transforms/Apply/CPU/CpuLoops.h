@@ -26,8 +26,10 @@
 #define BNGRAD_LIB_TRANSFORMS_APPLY_CPU_CPULOOPS_H
 
 #include "Apply/GroupEmitter.h"
+#include "CpuMoments.h"
 #include "Schedule/Moments.h"
 
+#include "BNGrad/Dialect/Alignment.h"
 #include "BNGrad/Dialect/Schedule.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -36,8 +38,6 @@
 
 namespace mlir::bngrad {
 
-/// A cache line, in bytes; streaming stores start at one.
-inline constexpr int64_t kLineBytes = 64;
 /// Bytes of the smallest memory page of any target.
 inline constexpr int64_t kPageBytes = 4096;
 
@@ -95,26 +95,6 @@ struct RunsToSum {
   Interval elements;                            // of each run
 };
 
-/// The sum of some elements of a channel less its `first` value, and the sum of
-/// squares about their mean: in f64, as scalars or vectors.
-struct Moments {
-  Value sum, squares;
-};
-/// Moments of `count` elements, a scalar of f64.
-struct CountedMoments {
-  Moments moments;
-  Value count;
-};
-
-/// The sums of a block about a center near its mean: in f32, as scalars or
-/// vectors.
-struct BlockSums {
-  Value first; // of the channel
-  Value center;
-  Value difference, square; // the sums of x - center and of its square
-  Value elements;           // their number, a scalar of f64
-};
-
 /// Arrays of any number of elements, in one allocation.
 struct TableMemory {
   Value memory; // null if there are no tables
@@ -163,6 +143,12 @@ protected:
       function_ref<SmallVector<Value>(OpBuilder &, Value, ValueRange)>;
   using AccumulatorsBody =
       function_ref<Accumulators(OpBuilder &, Value, ArrayRef<Accumulator>)>;
+
+  /// Emits the stages in their order: by `emitMoments` the two that are
+  /// computed in one pass, and each other one by `emitStage` as the current
+  /// stage.
+  void emitStages(function_ref<void()> emitMoments,
+                  function_ref<void()> emitStage);
 
   // Loops (CpuLoops.cpp).
   void emitFor(OpBuilder &b, Interval range, Value step, IndexBody body) const;
@@ -317,26 +303,13 @@ protected:
   void emitChannelwise(OpBuilder &b, const Piece &piece) const;
 
   // Mean and squares in one pass (CpuMoments.cpp). They need `moments`.
-  Value toDouble(OpBuilder &b, Value number) const;
-  /// 1/count in f64; 1 if there are no elements.
-  Value getReciprocal(OpBuilder &b, Value count) const;
-  /// The moments of no elements: scalars, or vectors of `momentLanes`.
-  CountedMoments noMoments(OpBuilder &b,
-                           std::optional<int64_t> momentLanes = {}) const;
+  MomentsBuilder momentsAt(OpBuilder &b) const { return {{b, loc}}; }
   using MomentsBody =
       function_ref<CountedMoments(OpBuilder &, Value, const CountedMoments &)>;
   /// A loop that carries moments, starting from `first`.
   CountedMoments emitMomentLoop(OpBuilder &b, Interval range, Value step,
                                 const CountedMoments &first,
                                 MomentsBody body) const;
-  /// The mean of a block from the sum about `first`, rounded; `first` itself if
-  /// it is not finite.
-  Value getBlockCenter(OpBuilder &b, Value first, Value sum,
-                       Value elements) const;
-  Moments getBlockMoments(OpBuilder &b, const BlockSums &block) const;
-  /// The moments of the elements of `l` and `r` together.
-  CountedMoments joinMoments(OpBuilder &b, const CountedMoments &l,
-                             const CountedMoments &r) const;
   /// Adds the uniform operands of both reductions to those of `run`, except for
   /// the center. Returns the value about which the first one sums.
   Value loadMomentOperands(OpBuilder &b, Run &run) const;

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Apply/FloatBuilder.h"
+#include "CpuMoments.h"
 #include "CpuLoops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,24 +28,50 @@ using namespace mlir::bngrad;
 /// Elements of a block of runs: 16 KiB of f32 stay in every first-level cache.
 static constexpr int64_t kBlockElements = 4 << 10;
 
-Value CpuLoops::toDouble(OpBuilder &b, Value number) const {
-  return FloatBuilder{b, loc}.toDouble(number);
+Value MomentsBuilder::getReciprocal(Value count) const {
+  Value one = constant(1, b.getF64Type());
+  return div(one, max(count, one));
 }
 
-Value CpuLoops::getReciprocal(OpBuilder &b, Value count) const {
-  Value one = arith::ConstantOp::create(b, loc, b.getF64FloatAttr(1));
-  Value divisor = arith::MaximumFOp::create(b, loc, count, one);
-  return arith::DivFOp::create(b, loc, one, divisor);
-}
-
-CountedMoments CpuLoops::noMoments(OpBuilder &b,
-                                   std::optional<int64_t> momentLanes) const {
+CountedMoments MomentsBuilder::none(std::optional<int64_t> lanes) const {
   Type type = b.getF64Type();
-  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  if (momentLanes)
-    type = VectorType::get({*momentLanes}, type);
+  Value noElements = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  if (lanes)
+    type = VectorType::get({*lanes}, type);
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return {{zero, zero}, none};
+  return {{zero, zero}, noElements};
+}
+
+Value MomentsBuilder::getBlockCenter(Value first, Value sum,
+                                     Value elements) const {
+  Value divisor = broadcast(toF32(elements), sum);
+  Value center = add(first, div(sum, divisor));
+  // An infinite center would turn infinite sums into NaN.
+  return selectFinite(center, first);
+}
+
+Moments MomentsBuilder::getBlockMoments(const BlockSums &block) const {
+  Value elements = broadcast(block.elements, block.difference);
+  Value reciprocal = broadcast(getReciprocal(block.elements), block.difference);
+  Value shift = sub(toF64(block.center), toF64(block.first));
+  Value difference = toF64(block.difference);
+  Value correction = mul(mul(difference, difference), reciprocal);
+  return {add(difference, mul(elements, shift)),
+          sub(toF64(block.square), correction)};
+}
+
+CountedMoments MomentsBuilder::join(const CountedMoments &l,
+                                    const CountedMoments &r) const {
+  auto getMean = [&](const CountedMoments &part) {
+    Value reciprocal = getReciprocal(part.count);
+    return mul(part.moments.sum, broadcast(reciprocal, part.moments.sum));
+  };
+  Value count = add(l.count, r.count);
+  Value weight = mul(mul(l.count, r.count), getReciprocal(count));
+  Value distance = sub(getMean(r), getMean(l));
+  Value between = mul(mul(distance, distance), broadcast(weight, distance));
+  Value squares = add(l.moments.squares, r.moments.squares);
+  return {{add(l.moments.sum, r.moments.sum), add(squares, between)}, count};
 }
 
 CountedMoments CpuLoops::emitMomentLoop(OpBuilder &b, Interval range,
@@ -62,45 +88,6 @@ CountedMoments CpuLoops::emitMomentLoop(OpBuilder &b, Interval range,
                   [&](OpBuilder &nested, Value iv, ValueRange carried) {
                     return flatten(body(nested, iv, unflatten(carried)));
                   }));
-}
-
-Value CpuLoops::getBlockCenter(OpBuilder &b, Value first, Value sum,
-                               Value elements) const {
-  FloatBuilder math = {b, loc};
-  Value divisor = math.broadcast(math.truncate(elements), sum);
-  Value center = math.add(first, math.div(sum, divisor));
-  // An infinite center would turn infinite sums into NaN.
-  return math.selectFinite(center, first);
-}
-
-Moments CpuLoops::getBlockMoments(OpBuilder &b, const BlockSums &block) const {
-  FloatBuilder math = {b, loc};
-  Value elements = math.broadcast(block.elements, block.difference);
-  Value reciprocal =
-      math.broadcast(getReciprocal(b, block.elements), block.difference);
-  Value shift = math.sub(math.extend(block.center), math.extend(block.first));
-  Value difference = math.extend(block.difference);
-  Value correction = math.mul(math.mul(difference, difference), reciprocal);
-  return {math.add(difference, math.mul(elements, shift)),
-          math.sub(math.extend(block.square), correction)};
-}
-
-CountedMoments CpuLoops::joinMoments(OpBuilder &b, const CountedMoments &l,
-                                     const CountedMoments &r) const {
-  FloatBuilder math = {b, loc};
-  auto getMean = [&](const CountedMoments &part) {
-    Value reciprocal = getReciprocal(b, part.count);
-    return math.mul(part.moments.sum,
-                    math.broadcast(reciprocal, part.moments.sum));
-  };
-  Value count = math.add(l.count, r.count);
-  Value weight = math.mul(math.mul(l.count, r.count), getReciprocal(b, count));
-  Value distance = math.sub(getMean(r), getMean(l));
-  Value between =
-      math.mul(math.mul(distance, distance), math.broadcast(weight, distance));
-  Value squares = math.add(l.moments.squares, r.moments.squares);
-  return {{math.add(l.moments.sum, r.moments.sum), math.add(squares, between)},
-          count};
 }
 
 Value CpuLoops::loadMomentOperands(OpBuilder &b, Run &run) const {
@@ -127,8 +114,8 @@ Moments CpuLoops::emitRunMoments(OpBuilder &b, const RunsToSum &runs,
   auto addBlock = [&](OpBuilder &inner, const RunsToSum &block,
                       const CountedMoments &sofar) {
     BlockSums sums = emitBlockSums(inner, block, first);
-    return joinMoments(inner, sofar,
-                       {getBlockMoments(inner, sums), sums.elements});
+    MomentsBuilder math = momentsAt(inner);
+    return math.join(sofar, {math.getBlockMoments(sums), sums.elements});
   };
   auto addRuns = [&](OpBuilder &nested, Value start,
                      const CountedMoments &sofar) {
@@ -147,7 +134,7 @@ Moments CpuLoops::emitRunMoments(OpBuilder &b, const RunsToSum &runs,
           return addBlock(inner, {count, getRun, {position, end}}, carried);
         });
   };
-  return emitMomentLoop(b, {zero, runs.count}, runsOfBlock, noMoments(b),
+  return emitMomentLoop(b, {zero, runs.count}, runsOfBlock, momentsAt(b).none(),
                         addRuns)
       .moments;
 }
@@ -158,10 +145,10 @@ BlockSums CpuLoops::emitBlockSums(OpBuilder &b, const RunsToSum &block,
   Value length = at(b).sub(elements.to, elements.from);
   BlockSums sums;
   sums.first = first;
-  sums.elements = toDouble(b, at(b).mul(block.count, length));
+  sums.elements = momentsAt(b).toDouble(at(b).mul(block.count, length));
   enterStage(moments->sum);
   Value sum = addLanes(b, emitRunSums(b, block)).front();
-  sums.center = getBlockCenter(b, first, sum, sums.elements);
+  sums.center = momentsAt(b).getBlockCenter(first, sum, sums.elements);
   enterStage(moments->sum + 1);
   auto getRun = [&](OpBuilder &nested, Value number) {
     Run run = block.getRun(nested, number);
@@ -178,22 +165,22 @@ BlockSums CpuLoops::emitBlockSums(OpBuilder &b, const RunsToSum &block,
 template <typename Channels>
 void CpuLoops::finishMomentsOf(OpBuilder &b, const Channels &channels,
                                const Moments &all, LoadOperand load) {
-  FloatBuilder math = {b, loc};
+  MomentsBuilder math = momentsAt(b);
   // The sums of the second stage are about the center that the values of the
   // first stage give.
   enterStage(moments->sum);
-  storeSums(b, channels, math.truncate(all.sum));
+  storeSums(b, channels, math.toF32(all.sum));
   emitChannelwise(b, channels);
-  Value number = toDouble(b, at(b).product(pick(sizes, reduced)));
+  Value number = math.toDouble(at(b).product(pick(sizes, reduced)));
   Value elements = math.broadcast(number, all.sum);
-  Value reciprocal = math.broadcast(getReciprocal(b, number), all.sum);
-  Value shift = math.sub(math.extend(load(*moments->center)),
-                         math.extend(load(*moments->first)));
+  Value reciprocal = math.broadcast(math.getReciprocal(number), all.sum);
+  Value shift = math.sub(math.toF64(load(*moments->center)),
+                         math.toF64(load(*moments->first)));
   Value difference = math.sub(all.sum, math.mul(elements, shift));
   Value correction = math.mul(math.mul(difference, difference), reciprocal);
   SmallVector<Value> totals(2);
-  totals[moments->difference] = math.truncate(difference);
-  totals[moments->square] = math.truncate(math.add(all.squares, correction));
+  totals[moments->difference] = math.toF32(difference);
+  totals[moments->square] = math.toF32(math.add(all.squares, correction));
   enterStage(moments->sum + 1);
   storeSums(b, channels, totals);
   emitChannelwise(b, channels);

@@ -63,7 +63,8 @@ void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
   const StageTables &ofSquares = tables.stages[moments->sum + 1];
   Value firsts = getTable(ofSum, moments->first);
   Value centers = getTable(ofSquares, moments->center);
-  Value elements = toDouble(b, at(b).sub(rows.rows.to, rows.rows.from));
+  Value elements =
+      momentsAt(b).toDouble(at(b).sub(rows.rows.to, rows.rows.from));
 
   enterStage(moments->sum);
   emitSumsOf(inTurns);
@@ -71,14 +72,14 @@ void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
     Piece entry = getEntry(nested, column);
     Value sum = joinEntries(nested, ofSum.sums, entry).front();
     Value first = load(nested, firsts, entry.position, entry);
-    store(nested, getBlockCenter(nested, first, sum, elements), centers,
-          entry.position, entry);
+    Value center = momentsAt(nested).getBlockCenter(first, sum, elements);
+    store(nested, center, centers, entry.position, entry);
   });
 
   enterStage(moments->sum + 1);
   fillSumPairs(b, tables, rows.entry, rows.columns);
   emitSumsOf(rows);
-  Value countBefore = toDouble(b, before);
+  Value countBefore = momentsAt(b).toDouble(before);
   emitFor(b, columns, vector, [&](OpBuilder &nested, Value column) {
     Piece entry = getEntry(nested, column);
     SmallVector<Value> sums = joinEntries(nested, ofSquares.sums, entry);
@@ -87,9 +88,9 @@ void Rows::addMoments(OpBuilder &b, const ColumnRows &rows, Value before) {
                        sums[moments->difference], sums[moments->square],
                        elements};
     SmallVector<Value> sofar = loadEntries(nested, tables.moments, entry);
-    CountedMoments joined =
-        joinMoments(nested, {{sofar[0], sofar[1]}, countBefore},
-                    {getBlockMoments(nested, block), elements});
+    MomentsBuilder math = momentsAt(nested);
+    CountedMoments joined = math.join({{sofar[0], sofar[1]}, countBefore},
+                                      {math.getBlockMoments(block), elements});
     SmallVector<Value> next = {joined.moments.sum, joined.moments.squares};
     // Columns past the last one may be columns of longer rows.
     Value isColumn =
@@ -106,7 +107,7 @@ void Rows::emitMomentsOfBlock(OpBuilder &b, Value block, Value tableOffset) {
     emitFor(b, {index.constant(0), blocks.columns}, index.constant(lanes),
             body);
   };
-  Moments none = noMoments(b, lanes).moments;
+  Moments none = momentsAt(b).none(lanes).moments;
   forEachVector([&](OpBuilder &nested, Value column) {
     Piece entry = {at(nested).add(tableOffset, column), lanes};
     storeEntries(nested, {none.sum, none.squares}, tables.moments, entry);
@@ -179,7 +180,7 @@ Value Rows::countElements(OpBuilder &b, Value block, Value column) const {
       index.bitAnd(end.isLast, index.compare(arith::CmpIPredicate::ult, column,
                                              blocks.restColumns));
   Value rest = index.select(hasRest, index.constant(1), index.constant(0));
-  return toDouble(b, index.add(rows, rest));
+  return momentsAt(b).toDouble(index.add(rows, rest));
 }
 
 void Rows::finishMomentsOfChannels(OpBuilder &b, Value first) {
@@ -194,13 +195,12 @@ void Rows::finishMomentsOfChannels(OpBuilder &b, Value first) {
                              inside.mul(block, blocks.stride));
     SmallVector<Value> ofRow =
         loadEntries(inRow, tables.joinedMoments, {entry, lanes});
-    return joinMoments(
-        inRow, sofar,
-        {{ofRow[0], ofRow[1]}, countElements(inRow, block, firstOfRow)});
+    return momentsAt(inRow).join(
+        sofar, {{ofRow[0], ofRow[1]}, countElements(inRow, block, firstOfRow)});
   };
   Moments all =
       emitMomentLoop(
-          b, {zeroIndex, blocks.count}, one, noMoments(b, lanes),
+          b, {zeroIndex, blocks.count}, one, momentsAt(b).none(lanes),
           [&](OpBuilder &inBlock, Value block, const CountedMoments &sofar) {
             return emitMomentLoop(inBlock, {zeroIndex, blocks.fold}, one, sofar,
                                   [&](OpBuilder &inRow, Value row,

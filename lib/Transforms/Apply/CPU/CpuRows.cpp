@@ -487,18 +487,13 @@ void Rows::emit(OpBuilder &b) {
   if (!group.getReductions().empty())
     planSums(b);
   emitTables(b);
-  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
-    if (moments && moments->sum == stage) {
-      emitMoments(b);
-      ++stage; // the next one, too
-      continue;
-    }
-    enterStage(stage);
-    if (current.reduction)
-      emitSums(b);
-    else
-      emitEachChannelwise(b);
-  }
+  emitStages([&] { emitMoments(b); },
+             [&] {
+               if (current.reduction)
+                 emitSums(b);
+               else
+                 emitEachChannelwise(b);
+             });
   if (!group.elementwise.empty())
     planElements(b);
   for (linalg::GenericOp generic : group.elementwise)

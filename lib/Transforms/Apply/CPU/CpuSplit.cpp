@@ -193,12 +193,13 @@ void Split::emitMomentsOfChannel(OpBuilder &b, ArrayRef<Value> ivs,
     Value entry = inside.add(first, segment);
     Value sum = memref::LoadOp::create(nested, loc, tables[0], entry);
     Value squares = memref::LoadOp::create(nested, loc, tables[1], entry);
-    return joinMoments(nested, sofar,
-                       {{sum, squares}, toDouble(nested, elements)});
+    MomentsBuilder math = momentsAt(nested);
+    return math.join(sofar, {{sum, squares}, math.toDouble(elements)});
   };
-  Moments all = emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
-                               index.constant(1), noMoments(b), addSegment)
-                    .moments;
+  Moments all =
+      emitMomentLoop(b, {index.constant(0), segmentsOfChannel},
+                     index.constant(1), momentsAt(b).none(), addSegment)
+          .moments;
   finishMoments(b, pick(ivs, group.features), all);
 }
 
@@ -232,20 +233,15 @@ void Split::emitElementwise(OpBuilder &b, linalg::GenericOp generic) const {
 }
 
 void Split::emit(OpBuilder &b) {
-  for (unsigned stage = 0; stage < group.stages.size(); ++stage) {
-    if (moments && moments->sum == stage) {
-      emitMoments(b);
-      ++stage; // the next one, too
-      continue;
-    }
-    enterStage(stage);
-    if (current.reduction)
-      emitSums(b);
-    emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
-              [&](OpBuilder &nested, ArrayRef<Value> ivs) {
-                emitChannelwise(nested, pick(ivs, group.features));
-              });
-  }
+  emitStages([&] { emitMoments(b); },
+             [&] {
+               if (current.reduction)
+                 emitSums(b);
+               emitLoops(b, group.features, SmallVector<Value>(group.numLoops),
+                         [&](OpBuilder &nested, ArrayRef<Value> ivs) {
+                           emitChannelwise(nested, pick(ivs, group.features));
+                         });
+             });
   for (linalg::GenericOp generic : group.elementwise)
     emitElementwise(b, generic);
 }

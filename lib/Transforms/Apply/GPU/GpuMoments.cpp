@@ -17,7 +17,8 @@
 
 #include "GpuMoments.h"
 #include "Apply/ElementCloner.h"
-#include "Apply/FloatBuilder.h"
+
+#include "BNGrad/Transforms/FloatBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -126,7 +127,7 @@ int64_t ThreadMoments::countChunksAtOnce() const {
 
 VisitedPieces ThreadMoments::none(OpBuilder &b) const {
   FloatBuilder math = {b, loc};
-  Value center = math.extend(first), zero = math.constant(0, center);
+  Value center = math.toF64(first), zero = math.constant(0, center);
   return {center, {zero, zero}, pieces.gpu.constant(b, 0)};
 }
 
@@ -207,16 +208,15 @@ VisitedPieces ThreadMoments::add(OpBuilder &b, const VisitedPieces &before,
         getTerm(b, mapping, ofSquares.terms[moments.square].second));
   }
   Value isFirst = isZero(pieces.gpu.at(b), before.count);
-  Value exactCenter = math.extend(center);
+  Value exactCenter = math.toF64(center);
   Value firstCenter =
       arith::SelectOp::create(b, loc, isFirst, exactCenter, before.center);
-  Distances ofChunk =
-      move(b,
-           {math.extend(addPieces(b, terms)),
-            math.extend(addPieces(b, squareTerms))},
-           math.sub(exactCenter, firstCenter),
-           arith::ConstantOp::create(
-               b, loc, b.getF64FloatAttr(static_cast<double>(elements))));
+  Distances ofChunk = move(
+      b,
+      {math.toF64(addPieces(b, terms)), math.toF64(addPieces(b, squareTerms))},
+      math.sub(exactCenter, firstCenter),
+      arith::ConstantOp::create(
+          b, loc, b.getF64FloatAttr(static_cast<double>(elements))));
   return {firstCenter,
           {math.add(before.fromCenter.sum, ofChunk.sum),
            math.add(before.fromCenter.squares, ofChunk.squares)},
@@ -231,7 +231,7 @@ Distances ThreadMoments::getFromFirst(OpBuilder &b,
   IndexBuilder index = pieces.gpu.at(b);
   Value elements =
       math.toDouble(index.mul(visited.count, index.constant(elementsOfPiece)));
-  Value shift = math.sub(visited.center, math.extend(first));
+  Value shift = math.sub(visited.center, math.toF64(first));
   return move(b, visited.fromCenter, shift, elements);
 }
 
@@ -307,10 +307,10 @@ void mlir::bngrad::computeMoments(OpBuilder &b, const GpuGroup &gpu,
                    });
   };
   auto get = [&](OpOperand *operand) {
-    return math.extend(known.at(getViewed(operand->get())));
+    return math.toF64(known.at(getViewed(operand->get())));
   };
   Value sum = totals[0], squares = totals[1];
-  compute(moments.sum, math.truncate(sum));
+  compute(moments.sum, math.toF32(sum));
   // The sums of the second stage are about the center that the values of the
   // first stage give.
   Value shift = math.sub(get(moments.center), get(moments.first));
@@ -318,8 +318,8 @@ void mlir::bngrad::computeMoments(OpBuilder &b, const GpuGroup &gpu,
       math.toDouble(gpu.at(b).product(pick(gpu.sizes, gpu.reduced)));
   Value difference = math.sub(sum, math.mul(elements, shift));
   SmallVector<Value> ofSquares(2);
-  ofSquares[moments.difference] = math.truncate(difference);
-  ofSquares[moments.square] = math.truncate(
-      math.sub(squares, math.mul(shift, math.add(sum, difference))));
+  ofSquares[moments.difference] = math.toF32(difference);
+  ofSquares[moments.square] =
+      math.toF32(math.sub(squares, math.mul(shift, math.add(sum, difference))));
   compute(moments.sum + 1, ofSquares);
 }

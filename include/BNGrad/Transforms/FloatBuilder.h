@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef BNGRAD_LIB_TRANSFORMS_APPLY_FLOATBUILDER_H
-#define BNGRAD_LIB_TRANSFORMS_APPLY_FLOATBUILDER_H
+#ifndef BNGRAD_TRANSFORMS_FLOATBUILDER_H
+#define BNGRAD_TRANSFORMS_FLOATBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,28 +20,37 @@ namespace mlir::bngrad {
 struct FloatBuilder {
   OpBuilder &b;
   Location loc;
+  /// Those of sums, differences and products.
+  arith::FastMathFlags flags = arith::FastMathFlags::none;
 
   Value add(Value l, Value r) const {
-    return arith::AddFOp::create(b, loc, l, r);
+    return arith::AddFOp::create(b, loc, l, r, flags);
   }
   Value sub(Value l, Value r) const {
-    return arith::SubFOp::create(b, loc, l, r);
+    return arith::SubFOp::create(b, loc, l, r, flags);
   }
   Value mul(Value l, Value r) const {
-    return arith::MulFOp::create(b, loc, l, r);
+    return arith::MulFOp::create(b, loc, l, r, flags);
   }
   Value div(Value l, Value r) const {
     return arith::DivFOp::create(b, loc, l, r);
   }
-  /// `value`, a scalar or a vector, as f64.
-  Value extend(Value value) const {
-    return arith::ExtFOp::create(b, loc, withType(value, b.getF64Type()),
-                                 value);
+  /// The greater one; NaN if either is.
+  Value max(Value l, Value r) const {
+    return arith::MaximumFOp::create(b, loc, l, r);
   }
-  Value truncate(Value value) const {
-    return arith::TruncFOp::create(b, loc, withType(value, b.getF32Type()),
-                                   value);
+  /// Converts to another float type, exactly or with one rounding.
+  Value convert(Value value, FloatType to) const {
+    auto from = cast<FloatType>(getElementTypeOrSelf(value));
+    if (from == to)
+      return value;
+    Type type = withType(value, to);
+    if (from.getWidth() < to.getWidth())
+      return arith::ExtFOp::create(b, loc, type, value);
+    return arith::TruncFOp::create(b, loc, type, value);
   }
+  Value toF64(Value value) const { return convert(value, b.getF64Type()); }
+  Value toF32(Value value) const { return convert(value, b.getF32Type()); }
   /// A scalar as a vector if `like` is one.
   Value broadcast(Value scalar, Value like) const {
     Type type = withType(like, scalar.getType());
@@ -49,11 +58,12 @@ struct FloatBuilder {
                ? scalar
                : vector::BroadcastOp::create(b, loc, type, scalar);
   }
+  Value constant(double number, Type type) const {
+    return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, number));
+  }
   /// A number in the type of `like`.
   Value constant(double number, Value like) const {
-    Type type = getElementTypeOrSelf(like);
-    return broadcast(
-        arith::ConstantOp::create(b, loc, b.getFloatAttr(type, number)), like);
+    return broadcast(constant(number, getElementTypeOrSelf(like)), like);
   }
   /// An integer of type index as f64.
   Value toDouble(Value number) const {
@@ -78,4 +88,4 @@ private:
 
 } // namespace mlir::bngrad
 
-#endif // BNGRAD_LIB_TRANSFORMS_APPLY_FLOATBUILDER_H
+#endif // BNGRAD_TRANSFORMS_FLOATBUILDER_H
