@@ -274,7 +274,8 @@ def batch_norm(
 
     Returns:
       y, shape and type of x; mean and variance, f32, or f64 if an argument is
-      of f64. Each of them can be differentiated.
+      of f64. Each of them can be differentiated. Without elements, mean and
+      variance are NaN, as in flax, unlike those of `batch_norm_training`.
 
     Raises:
       TypeError: a type; ValueError: a shape or an option. The text names the
