@@ -85,6 +85,23 @@ func.func @tensors(%t: tensor<8x1x1x1xf32>, %u: tensor<4xf32>, %n: index) -> (te
 
 // -----
 
+// Two dims have size 1, of which a slice drops one: a reshape drops them, as %n may become a constant.
+// CHECK-LABEL: func.func @dropped(
+// CHECK: %[[SLICE:.+]] = tensor.extract_slice %{{.+}}[0, 0, 0, 0] [1, 5, 1, %{{.+}}] [1, 2, 1, 1] : tensor<1x9x1x6xf32> to tensor<1x5x1x?xf32>
+// CHECK: %[[REDUCED:.+]] = tensor.collapse_shape %[[SLICE]] {{\[\[}}0], [1, 2], [3]] : tensor<1x5x1x?xf32> into tensor<1x5x?xf32>
+// CHECK: %[[FULL:.+]] = tensor.expand_shape %[[REDUCED]] {{\[\[}}0], [1, 2], [3]] output_shape [1, 5, 1, %{{.+}}] : tensor<1x5x?xf32> into tensor<1x5x1x?xf32>
+// CHECK: tensor.insert_slice %[[FULL]] into
+// With constants, nothing is chosen again.
+// CHECK: tensor.extract_slice %{{.+}} : tensor<1x9x1x6xf32> to tensor<1x5x4xf32>
+func.func @dropped(%t: tensor<1x9x1x6xf32>, %n: index) -> (tensor<1x9x1x6xf32>, tensor<1x5x4xf32>) {
+  %0 = tensor.extract_slice %t[0, 0, 0, 0] [1, 5, 1, %n] [1, 2, 1, 1] : tensor<1x9x1x6xf32> to tensor<1x5x?xf32>
+  %1 = tensor.insert_slice %0 into %t[0, 1, 0, 0] [1, 5, 1, %n] [1, 1, 1, 1] : tensor<1x5x?xf32> into tensor<1x9x1x6xf32>
+  %2 = tensor.extract_slice %t[0, 0, 0, 0] [1, 5, 1, 4] [1, 2, 1, 1] : tensor<1x9x1x6xf32> to tensor<1x5x4xf32>
+  return %1, %2 : tensor<1x9x1x6xf32>, tensor<1x5x4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @reshape(
 // CHECK: %[[RANKED:.+]] = memref.reshape %{{.+}}(%{{.+}}) : (memref<?xf32, 1>, memref<2xi32>) -> memref<?x?xf32, 1>
 // CHECK: memref.cast %[[RANKED]] : memref<?x?xf32, 1> to memref<*xf32, 1>

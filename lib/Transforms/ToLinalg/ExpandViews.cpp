@@ -24,6 +24,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "bngrad-expand-views"
@@ -201,6 +202,59 @@ template <typename OpTy> static void dropSteps(OpTy op) {
   op.setStaticStrides(strides);
 }
 
+/// True if upstream may choose the dims that a slice of tensors drops again,
+/// and perhaps others: more dims of it have size 1 than it drops, and an
+/// operand may become a constant.
+template <typename OpTy> static bool mayDropOtherDims(OpTy op) {
+  int64_t numDropped = op.getDroppedDims().count();
+  bool hasOperands = !op.getOffsets().empty() || !op.getSizes().empty() ||
+                     !op.getStrides().empty();
+  return numDropped > 0 && hasOperands &&
+         llvm::count(op.getStaticSizes(), 1) > numDropped;
+}
+
+/// The dims of a slice by dims of the tensor without those in `dropped`. Each
+/// dropped dim joins the kept dim before it, or the first one.
+static SmallVector<ReassociationIndices>
+getKeptGroups(const llvm::SmallBitVector &dropped) {
+  SmallVector<ReassociationIndices> groups(dropped.size() - dropped.count());
+  int64_t numKept = 0;
+  for (int64_t dim : llvm::seq<int64_t>(dropped.size())) {
+    numKept += !dropped[dim];
+    if (!groups.empty())
+      groups[std::max<int64_t>(numKept - 1, 0)].push_back(dim);
+  }
+  return groups;
+}
+
+/// Leaves it to a reshape to drop dims.
+static void expandDims(tensor::ExtractSliceOp op) {
+  if (!mayDropOtherDims(op))
+    return;
+  OpBuilder b(op);
+  Value full = tensor::ExtractSliceOp::create(
+      b, op.getLoc(), op.getSource(), op.getMixedOffsets(), op.getMixedSizes(),
+      op.getMixedStrides());
+  op.replaceAllUsesWith(
+      tensor::CollapseShapeOp::create(b, op.getLoc(), op.getType(), full,
+                                      getKeptGroups(op.getDroppedDims()))
+          .getResult());
+  op.erase();
+}
+
+static void expandDims(tensor::InsertSliceOp op) {
+  if (!mayDropOtherDims(op))
+    return;
+  OpBuilder b(op);
+  auto type = RankedTensorType::get(op.getStaticSizes(),
+                                    op.getSourceType().getElementType(),
+                                    op.getSourceType().getEncoding());
+  Value full = tensor::ExpandShapeOp::create(
+      b, op.getLoc(), type, op.getSource(), getKeptGroups(op.getDroppedDims()),
+      op.getMixedSizes());
+  op.getSourceMutable().assign(full);
+}
+
 namespace {
 struct BNGradExpandViewsPass
     : bngrad::impl::BNGradExpandViewsPassBase<BNGradExpandViewsPass> {
@@ -221,8 +275,10 @@ struct BNGradExpandViewsPass
         expand(reshape);
       } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
         dropSteps(slice);
+        expandDims(slice);
       } else if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
         dropSteps(slice);
+        expandDims(slice);
       }
       return WalkResult::advance();
     });
