@@ -61,3 +61,22 @@ func.func @other_input(%x: tensor<8x4x6xf32>, %dy: tensor<8x4x6xf32>, %z: tensor
       mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>) : tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>
   return %relu, %0#0 : tensor<8x4x6xf32>, tensor<8x4x6xf32>
 }
+
+// Equal operands are merged first, so that a body has one copy of its producer's.
+// CHECK-LABEL: func.func @squares(
+// CHECK:         ["reduction", "parallel", "reduction"]{{.*}} ins(%{{[^,]+}}, {{.*}}tensor<4xf32>) outs(%{{[^,]+}}, %{{[^:]+}} : tensor<4xf32>, tensor<4xf32>)
+// CHECK:         ["reduction", "parallel", "reduction"]
+// CHECK-COUNT-6:   arith.mulf
+// CHECK-NOT:       arith.mulf
+// CHECK:           linalg.yield
+func.func @squares(%x: tensor<8x4x6xf32>, %dy: tensor<8x4x6xf32>) -> (tensor<8x4x6xf32>, tensor<8x4x6xf32>) {
+  %y, %mean, %variance, %inv_std = bngrad.batch_norm_training input(%x : tensor<8x4x6xf32>) {epsilon = 1.0e-5 : f64}
+      : tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  %z0 = arith.mulf %y, %y : tensor<8x4x6xf32>
+  %z1 = arith.mulf %z0, %z0 : tensor<8x4x6xf32>
+  %z2 = arith.mulf %z1, %z1 : tensor<8x4x6xf32>
+  %d = arith.mulf %z2, %dy : tensor<8x4x6xf32>
+  %0:3 = bngrad.batch_norm_backward grad_output(%d : tensor<8x4x6xf32>) input(%x : tensor<8x4x6xf32>)
+      mean(%mean : tensor<4xf32>) inv_std(%inv_std : tensor<4xf32>) : tensor<8x4x6xf32>, tensor<4xf32>, tensor<4xf32>
+  return %z2, %0#0 : tensor<8x4x6xf32>, tensor<8x4x6xf32>
+}

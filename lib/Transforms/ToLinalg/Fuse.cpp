@@ -149,8 +149,12 @@ static bool isComputedWithoutLoads(linalg::GenericOp part,
   return numShared > 0 && elements.size() - numShared <= 1;
 }
 
-/// True if all tensors from whose elements `part` follows are read by `reader`.
-static bool readsElementsOf(linalg::GenericOp reader, linalg::GenericOp part) {
+/// True if `reader` reads all tensors from whose elements `part` follows.
+/// `visited` holds generics that were asked before.
+static bool readsElementsOf(linalg::GenericOp reader, linalg::GenericOp part,
+                            DenseSet<Operation *> &visited) {
+  if (!visited.insert(part).second)
+    return true;
   SmallVector<Value> elements;
   collectElements(part, elements);
   return llvm::all_of(elements, [&](Value value) {
@@ -158,12 +162,12 @@ static bool readsElementsOf(linalg::GenericOp reader, linalg::GenericOp part) {
       return true;
     auto producer = value.getDefiningOp<linalg::GenericOp>();
     return producer && isElementwisePart(producer) &&
-           readsElementsOf(reader, producer);
+           readsElementsOf(reader, producer, visited);
   });
 }
 
-/// True if sums and element-wise loops that all read the tensors from which
-/// `part` follows use a result of `value`, if need be through other generics.
+/// True if everything that uses `value`, directly or through other generics,
+/// reads all tensors from which `part` follows. Sets `hasSums` if sums do.
 /// `visited` holds generics that were asked before.
 static bool isForGradient(linalg::GenericOp part, linalg::GenericOp value,
                           DenseSet<Operation *> &visited, bool &hasSums) {
@@ -174,7 +178,8 @@ static bool isForGradient(linalg::GenericOp part, linalg::GenericOp value,
     if (!reader)
       return false;
     hasSums |= !isParallel(reader);
-    return readsElementsOf(reader, part) ||
+    DenseSet<Operation *> visitedParts;
+    return readsElementsOf(reader, part, visitedParts) ||
            (isParallel(reader) &&
             isForGradient(part, reader, visited, hasSums));
   });
@@ -547,8 +552,11 @@ struct BNGradFusePass : bngrad::impl::BNGradFusePassBase<BNGradFusePass> {
 } // namespace
 
 void mlir::bngrad::populateFusePatterns(RewritePatternSet &patterns) {
-  patterns.add<FoldExtractOfElementwise, FoldUniformInputs, FuseIntoReaders,
+  patterns.add<FoldExtractOfElementwise, FoldUniformInputs,
                GeneralizeElementwise, UseEmptyInits>(patterns.getContext());
+  // After upstream has merged equal operands: each would get a copy of the
+  // producer's body, which grows exponentially in a chain of such readers.
+  patterns.add<FuseIntoReaders>(patterns.getContext(), /*benefit=*/0);
   populateFoldConstantsPatterns(patterns);
   populateFoldReshapePatterns(patterns);
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
