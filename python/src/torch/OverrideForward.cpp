@@ -1,5 +1,4 @@
-//===- OverrideForward.cpp - forward passes of aten
-//------------------------===//
+//===- OverrideForward.cpp - forward passes of aten -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
