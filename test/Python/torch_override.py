@@ -355,3 +355,17 @@ def test_storages_that_were_resized(place, calls):
     with bngrad.torch.enabled(), pytest.raises(RuntimeError):
         native(*tensors, None, None, *statistics, True, 0.0, [True] * 3)
     assert len(calls) == 1
+
+
+def test_no_library_for_cuda_is_loaded():
+    """Where only a CPU computes; PyTorch itself may have loaded its own."""
+    program = """
+import torch, bngrad.torch
+bngrad.torch.enable()
+torch.nn.BatchNorm1d(3)(torch.randn(4, 3, requires_grad=True)).sum().backward()
+loaded = {line.split("/")[-1].strip() for line in open("/proc/self/maps")}
+assert any("BNGradRuntime" in name for name in loaded)
+print(sorted(name for name in loaded if "BNGradCuda" in name or "libcuda.so" in name))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
