@@ -1,8 +1,5 @@
-# DEFINE: %{emulated} = env LD_PRELOAD=%t/libcuda.so.1 BNGRAD_CUDA_EMULATOR=1
-# RUN: mkdir -p %t && %bngrad_cxx -x c -w -shared -fPIC -I%bngrad_src_root/include %S/Inputs/Cudart.c \
-# RUN:   -Wl,-soname,libcuda.so.1 -o %t/libcuda.so.1 -L%bngrad_obj_root/lib -lBNGradCudaEmulator \
-# RUN:   -Wl,-rpath,%bngrad_obj_root/lib
-# RUN: %{emulated} env -u BNGRAD_COMPILER %python -m pytest -q %s
+# RUN: %build_cudart
+# RUN: %emulated_python -m pytest -q %s
 # REQUIRES: torch, python-compiler
 """enable() for CUDA tensors, on the emulator: every op of aten that is replaced, streams, memory and graphs."""
 
