@@ -224,6 +224,17 @@ def test_metadata():
             assert major == 0 and traits == 0, symbol
 
 
+def test_cpu_and_gpu_in_one_process():
+    """Each device has a plan of its own."""
+    call = Training()
+    x = call.x.read()
+    _, mean, variance, _ = bj.batch_norm_training(x, epsilon=1e-5, wanted=("mean", "variance"))
+    call.run(Xla(LIBRARY))
+    call.check()
+    for one, other in zip(call.results, (mean, variance)):
+        np.testing.assert_allclose(one.read(), other, rtol=1e-5)
+
+
 def test_initialize_only_compiles():
     xla, call = Xla(LIBRARY), Training()
     call.run(xla, "bngradJaxTrainingCudaInitialize", stage=INITIALIZE)
