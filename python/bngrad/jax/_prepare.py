@@ -20,8 +20,6 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 from .. import _library
 
-# Those for which there are custom calls.
-PLATFORMS = ("cpu", "cuda")
 _NAMES = {"float16": b"f16", "bfloat16": b"bf16", "float32": b"f32", "float64": b"f64", "bool": b"bool"}
 # Stands for a size that is symbolic. Kernels depend on sizes only if these are 0 or 1.
 _ANY_SIZE = 2
@@ -112,7 +110,7 @@ class Checked:
         primitive.def_abstract_eval(self._describe)
         batching.primitive_batchers[primitive] = self._batch
         mlir.register_lowering(primitive, functools.partial(self._lower, None))
-        for platform in PLATFORMS:
+        for platform in ("cpu", "cuda"):
             mlir.register_lowering(primitive, functools.partial(self._lower, platform), platform=platform)
 
     def call(self, op: str, options: Any, operands: dict) -> tuple:
