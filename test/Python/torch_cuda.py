@@ -457,6 +457,7 @@ def test_what_is_not_covered_goes_to_pytorch(calls):
         lambda: aten.native_batch_norm.out(x, ones, ones, ones, ones, False, 0.1, 1e-5, out=torch.empty_like(x),
                                            save_mean=torch.empty_like(ones), save_invstd=torch.empty_like(ones)),
         lambda: torch.batch_norm_stats(empty, 1e-5),
+        lambda: torch.batch_norm_stats(x, 0.0),
     ]
     for number, function in enumerate(cases):
         with enabled():

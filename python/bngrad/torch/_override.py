@@ -159,8 +159,7 @@ class _Pass:
         elif not is_wanted and self.is_replaced:
             self.check(_library_handle.bngradTorchDisable(self.number))
             self.is_replaced = False
-            self.library._destroy()
-            self.library = None
+            self.library = None  # removes its kernels
 
 
 # PyTorch has no kernels to replace on devices for which it was not built.
