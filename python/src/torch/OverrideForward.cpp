@@ -47,9 +47,8 @@ static bool readForwardOperands(const ForwardOp &op, const StableIValue *stack,
 }
 
 /// The type of ATen's statistics. `parameter` may be null.
-static int32_t getStatisticsType(const ForwardOp &op, const Tensor &input,
-                                 const Tensor *parameter) {
-  if (!input.device.isCuda() || op.isCudnn())
+static int32_t getStatisticsType(const Tensor &input, const Tensor *parameter) {
+  if (!input.device.isCuda())
     return parameter ? parameter->dtype : input.dtype;
   return toTorchType(input.getType() == BNGRAD_DTYPE_F64 ? BNGRAD_DTYPE_F64
                                                          : BNGRAD_DTYPE_F32);
@@ -57,7 +56,7 @@ static int32_t getStatisticsType(const ForwardOp &op, const Tensor &input,
 
 /// Whether the kernels compute the same as ATen's forward pass, and the type of
 /// its statistics.
-static bool isForwardCovered(const ForwardOp &op, Problem &problem) {
+static bool isForwardCovered(Problem &problem) {
   bool isTraining = problem.op == OpKind::Training;
   const Tensor &input = problem.tensors[Input];
   // ATen refuses data without elements.
@@ -85,7 +84,7 @@ static bool isForwardCovered(const ForwardOp &op, Problem &problem) {
     if (!isParameter(*parameter, input) || parameter->dtype != typed->dtype)
       return false;
   }
-  problem.channelType = getStatisticsType(op, input, typed);
+  problem.channelType = getStatisticsType(input, typed);
   return !typed || isParameterType(*typed, input);
 }
 
@@ -198,8 +197,8 @@ static bool computeForward(const ForwardOp &op, StableIValue *stack,
   auto &of = problem.tensors;
   Tensor mean, invStd, reserve;
   Strides strides;
-  if (!readForwardOperands(op, stack, problem) ||
-      !isForwardCovered(op, problem) || !readGivenResults(op, stack, problem) ||
+  if (!readForwardOperands(op, stack, problem) || !isForwardCovered(problem) ||
+      !readGivenResults(op, stack, problem) ||
       !makeOtherResults(op, problem, mean, invStd, reserve) ||
       !chooseStrides(op, problem, strides) || !compute(problem, strides))
     return false;

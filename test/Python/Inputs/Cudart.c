@@ -20,6 +20,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef HOST_MEMORY
+/* Without the emulator, for tests in which nothing reads the memory. */
+#define mgpuMemAlloc(size, stream, isShared) malloc(size)
+#define mgpuMemFree(pointer, stream) free(pointer)
+#define mgpuMemcpy(to, from, size, stream) memcpy(to, from, size)
+#define mgpuStreamCreate() malloc(1)
+#define mgpuStreamSynchronize(stream)
+#define mgpuStreamWaitEvent(stream, event)
+#define mgpuEventCreate() malloc(1)
+#define mgpuEventDestroy(event) free(event)
+#define mgpuEventRecord(event, stream)
+#define mgpuEventSynchronize(event)
+#endif
+
 enum { kSuccess = 0, kOutOfMemory = 2, kInvalidDevice = 101, kNotSupported = 801 };
 enum { kVersion = 13000, kMemory = 1 << 30 };
 
