@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compiles the functions of the GPU suite ahead of time, without a GPU, packs
-# them, and runs the two calls of the suite: times beside those of PyTorch and
-# others, and checks of results, compute-sanitizer, DRAM bytes.
+# them, and runs the calls of the suite: times beside those of PyTorch and
+# others; checks of results, compute-sanitizer, DRAM bytes; and, with wheels,
+# PyTorch and JAX with and without BNGrad.
 #
 #   scripts/gpu.sh                           on a machine with an NVIDIA GPU and
 #                                            PyTorch: into bench/results/<device>.*
@@ -9,11 +10,13 @@
 #   scripts/gpu.sh --bundle-only=OUT.tar.gz  only pack; on the machine with the GPU:
 #     tar xf OUT.tar.gz && python3 bngrad-gpu/suite.py --call=times --output=FOLDER
 #     python3 bngrad-gpu/suite.py --call=checks --output=FOLDER
-#   scripts/gpu.sh --call=times|checks --few --no-cubins --shapes=REGEX --only=PART,...
+#     python3 bngrad-gpu/suite.py --call=frameworks --output=FOLDER
+#   scripts/gpu.sh --call=times|checks|frameworks --wheels=FOLDER --few --no-cubins --shapes=REGEX --only=PART,...
 #     --minutes=N --retry --output=FOLDER
 #
 # Functions are cubins as well if a CUDA toolkit is found, unless --no-cubins.
 # BNGRAD_TOOLS names a folder with built tools, next to a folder lib.
+# --wheels packs the newest wheels of scripts/wheels.sh, for Python 3.12 and later.
 # BNGRAD_PYTHON is the Python with PyTorch (python3). bench/README.md explains
 # the result.
 
@@ -25,11 +28,12 @@ for argument in "$@"; do
   --dry-run) dry_run=1 ;;
   --bundle-only=?*) bundle=${argument#*=} ;;
   --output=?*) output=${argument#*=} ;;
-  --call=times | --call=checks) calls=("${argument#*=}") ;;
+  --call=times | --call=checks | --call=frameworks) calls=("${argument#*=}") ;;
+  --wheels=?*) few+=("$argument") calls+=(frameworks) ;;
   --few | --no-cubins) few+=("$argument") ;;
   --shapes=*) shapes=("$argument") ;;
   --only=?* | --minutes=?* | --retry) run+=("$argument") ;;
-  *) fail "expected --dry-run, --bundle-only=OUT.tar.gz, --call=times|checks, --few, --no-cubins, --shapes=REGEX, --only=PART,..., --minutes=N, --retry or --output=FOLDER, got '$argument'" ;;
+  *) fail "expected --dry-run, --bundle-only=OUT.tar.gz, --call=times|checks|frameworks, --wheels=FOLDER, --few, --no-cubins, --shapes=REGEX, --only=PART,..., --minutes=N, --retry or --output=FOLDER, got '$argument'" ;;
   esac
 done
 if [ -z "$dry_run$bundle" ]; then

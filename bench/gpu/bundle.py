@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -38,6 +39,7 @@ SUITE = [
     "cuda_driver.py",
     "device.py",
     "devices.py",
+    "frameworks.py",
     "items.py",
     "journal.py",
     "peers.py",
@@ -54,7 +56,7 @@ SUITE = [
     "triton_kernels.py",
     "worker.py",
 ]
-LIMIT_MB = 50
+LIMIT_MB = 60
 TOOLKITS = ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")
 # A chip without clusters, for which two_pass is chosen.
 WITHOUT_CLUSTERS = "sm_80"
@@ -269,6 +271,16 @@ class Bundle:
         return manifest
 
 
+def add_package(wheels, folder):
+    """Unpacks the wheels of the package and its compiler, for the part `frameworks`."""
+    for pattern in ("bngrad-*-cp312-abi3-*.whl", "bngrad_compiler-*.whl"):
+        found = sorted(wheels.glob(pattern))
+        if not found:
+            sys.exit(f"expected {pattern} in {wheels}, got none: run scripts/wheels.sh")
+        with zipfile.ZipFile(found[-1]) as wheel:
+            wheel.extractall(folder)
+
+
 def pack(folder, output):
     output.parent.mkdir(parents=True, exist_ok=True)
 
@@ -292,11 +304,14 @@ def main():
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--few", action="store_true")
     parser.add_argument("--no-cubins", action="store_true", help="PTX alone")
+    parser.add_argument("--wheels", type=pathlib.Path, help="a folder with the wheels of the package")
     parser.add_argument("--nvdisasm", default="nvdisasm", help="for the times of the model")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     bundle = Bundle(options)
     manifest = bundle.build()
+    if options.wheels:
+        add_package(options.wheels, bundle.folder / "site")
     size = pack(bundle.folder, options.output)
     failed = [entry for entry in manifest["items"] if "error" in entry]
     for entry in failed:

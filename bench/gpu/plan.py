@@ -9,6 +9,7 @@ import pathlib
 import random
 import re
 
+import frameworks
 import items
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -59,13 +60,17 @@ CALLS = {
         Part("sanitizer", 60, 0.8, ("device", "compute-sanitizer")),
         Part("counters", 60, 1, ("device", "ncu"), is_last=True),
     ],
+    "frameworks": [Part("frameworks", 90, 1, ("device", "torch", "bngrad"))],
 }
+# The most minutes of a call.
+MINUTES = {"times": 5.5, "checks": 5.5, "frameworks": 3.5}
 DRY_CALLS = {
     "times": [Part("smoke", 60, 1, ()), Part("load", 60, 1, ())],
     "checks": [Part("correctness", 60, 1, ())],
+    "frameworks": [],
 }
 # Parts that run in the process with PyTorch, if there is one.
-WITH_TORCH = ("benchmark", "alternatives", "compile")
+WITH_TORCH = ("benchmark", "alternatives", "compile", "frameworks")
 # The other implementations that a part measures: those that are ready at once, and those that compile for each shape.
 PEERS = {"benchmark": ("torch", "cudnn", "cudnn_graph", "apex"), "compile": ("compile", "triton", "quack", "flag_gems")}
 # Those that are called once on a small tensor before the first task of a part, as their first call takes long.
@@ -128,7 +133,7 @@ class Catalogue:
         form of its function, or its tool."""
         name = task.removesuffix(AS_PTX)
         if name not in self.items:
-            return task.split()[:1]
+            return task.split()[:2]
         item, is_binary = self.items[name], self.has_cubin(name) and name == task
         return [items.kernel(self.entries[name].get("chosen", "")), item.layout, item.type, item.variant,
                 "a cubin" if is_binary else item.format]
@@ -292,5 +297,6 @@ def make_parts(catalogue, call, seed, cubins=False, dry_run=False):
         "queued": catalogue.queued(),
         "sanitizer": catalogue.sanitizer_tasks(),
         "counters": choose_counted(catalogue, call, {}),
+        "frameworks": [task for task in frameworks.make_tasks() if re.search(catalogue.shapes, task)],
     }
     return [dataclasses.replace(part, tasks=tasks[part.name]) for part in (DRY_CALLS if dry_run else CALLS)[call]]

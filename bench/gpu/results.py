@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import devices
+import frameworks
 import items
 import journal
 import plot
@@ -424,6 +425,14 @@ def _counter_lines(document):
     return lines
 
 
+def _framework_lines(document):
+    found = document["tasks"].get("frameworks", {})
+    if not found:
+        return [f"* {NOT_MEASURED}"]
+    return ["| task | without BNGrad | with BNGrad | ratio |", "|---|---|---|---|",
+            *(frameworks.describe(*each) for each in found.items())]
+
+
 def _absent_lines(cases):
     absent = {}
     for case in cases:
@@ -449,6 +458,7 @@ def markdown(document):
             if part:
                 lines += ["", f"## {element_type}, {title}", ""] + _table(part, _find_columns(document))
     lines += ["", "## DRAM bytes (ncu)", ""] + _counter_lines(document)
+    lines += ["", "## PyTorch and JAX with and without BNGrad", ""] + _framework_lines(document)
     sections = {
         "Tasks that failed": [f"* {p}: {name}: {why}" for p, name, why in wrong_items(document)[:100]],
         "Limits": limit_lines(cases) if _has_times(cases) else [],

@@ -2,6 +2,7 @@
 
     python3 suite.py --call=times --output=FOLDER
     python3 suite.py --call=checks --output=FOLDER
+    python3 suite.py --call=frameworks --output=FOLDER
     python3 suite.py --call=... --only=PART,... --shapes=REGEX --minutes=N --retry --output=FOLDER
     python3 suite.py --call=... --dry-run --library=libBNGradCudaEmulator.so --output=FOLDER
 
@@ -428,8 +429,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("OUT", "results")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(default))
-    parser.add_argument("--call", choices=plan.CALLS, default="times", help="which half of the suite (times)")
-    parser.add_argument("--minutes", type=float, help="time for all parts (5.5; 60 for a dry run)")
+    parser.add_argument("--call", choices=plan.CALLS, default="times", help="which third of the suite (times)")
+    parser.add_argument("--minutes", type=float, help="time for all parts (5.5, or 3.5 for frameworks; 60 for a dry run)")
     parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--shapes", default="", help="only items whose name matches")
     parser.add_argument("--seed", type=int, help="of the order of correctness tests")
@@ -444,7 +445,7 @@ def main():
     if unknown:
         parser.error(f"expected --only to be some of {','.join(PARTS)}, got {unknown[0]}")
     if options.minutes is None:
-        options.minutes = 60 if options.dry_run else 5.5
+        options.minutes = 60 if options.dry_run else plan.MINUTES[options.call]
     for name in ("minutes", "limit", "queue"):
         if not getattr(options, name) > 0:
             parser.error(f"expected --{name} to be positive, got {getattr(options, name):g}")

@@ -4,11 +4,12 @@ lend a device may return no more of the output."""
 import math
 import re
 
+import frameworks
 import results
 
 MOST_LINES, MOST_WIDTH, MOST_WRONG_WIDTH = 100, 105, 150
 # Most lines of each section.
-MOST = {"machine": 4, "slots": 7, "checks": 9, "notes": 4, "cases": 49, "limits": 5, "counters": 8, "wrong": 13}
+MOST = {"machine": 4, "slots": 7, "checks": 9, "notes": 4, "cases": 49, "limits": 5, "counters": 8, "frameworks": 80, "wrong": 13}
 # Columns of ratios by their key.
 SHORT = {"model": "model", "passes": "pass", "torch": "torch", "cudnn": "cudnn", "cudnn_graph": "graph",
          "compile": "compl", "apex": "apex", "flag_gems": "gems", "triton": "tritn", "quack": "quack", "cluster of 4": "of4",
@@ -73,6 +74,8 @@ def make(document, parts, base):
         "cases": _case_lines(document) if has_times else [],
         "limits": _goal_lines(document) + results.limit_lines(document["benchmark"])[:1] if has_times else [],
         "counters": _counter_lines(document),
+        "frameworks": [frameworks.describe(*each) for each in document["tasks"].get("frameworks", {}).items()]
+        if "frameworks" in parts else [],
         "wrong": failed + wrong,
     }
     lines = []

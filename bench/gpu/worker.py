@@ -18,6 +18,7 @@ import traceback
 import correctness
 import cuda_driver
 import device
+import frameworks
 import journal
 import plain
 import plan
@@ -251,6 +252,11 @@ def counters(context, task):
     return {"tensor_bytes": context.item(task).case.tensor_bytes, **context.counted[task]}
 
 
+def with_package(context, task):
+    """A batch norm, or a training step, of a framework with and without BNGrad."""
+    return frameworks.run(task)
+
+
 PARTS = {
     "probe": probe,
     "slots": slots,
@@ -263,6 +269,7 @@ PARTS = {
     "sanitizer": sanitizer,
     "counters": counters,
     "compile": compiled,
+    "frameworks": with_package,
 }
 
 
@@ -274,6 +281,9 @@ def run(job):
     if job["torch"]:
         prepare_torch(context)
     if "torch" in job["needs"] and context.timer is plain:
+        return 0
+    if "bngrad" in job["needs"] and (why := frameworks.find_package()):
+        log.append({"missing": "bngrad", "why": why})
         return 0
     times = []
     for task in job["tasks"]:

@@ -65,12 +65,16 @@ public:
                : bngradGetBatchNormBackwardWorkspaceSize(backward, &size);
   }
 
-  /// `data` also has the addresses of scalars.
+  /// `data` also has the addresses of scalars. `stream` is for a GPU.
   bngradStatus_t compute(void *workspace, size_t size,
-                         void *const (&data)[kNumOperands]) const {
-    return training    ? bngrad::compute(op, training, workspace, size, data)
-           : inference ? bngrad::compute(op, inference, workspace, size, data)
-                       : bngrad::compute(op, backward, workspace, size, data);
+                         void *const (&data)[kNumOperands],
+                         void *stream = nullptr) const {
+    auto run = [&](auto descriptor) {
+      return bngrad::compute(op, descriptor, workspace, size, data, stream);
+    };
+    return training    ? run(training)
+           : inference ? run(inference)
+                       : run(backward);
   }
 
   bngradStatus_t describe(char *text, size_t size) const {

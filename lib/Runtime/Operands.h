@@ -236,11 +236,11 @@ bngradStatus_t createDescriptor(OpKind op, bngradHandle_t handle,
 }
 
 /// Calls the function of the C library that computes `op`, whose descriptor has
-/// this type; `data` also has the addresses of scalars.
+/// this type; `data` also has the addresses of scalars. `stream` is for a GPU.
 template <typename Descriptor>
 bngradStatus_t compute(OpKind op, Descriptor descriptor, void *workspace,
-                       size_t workspaceSize,
-                       void *const (&data)[kNumOperands]) {
+                       size_t workspaceSize, void *const (&data)[kNumOperands],
+                       void *stream = nullptr) {
   detail::AnyPointer pointers[kNumOperands];
   for (int i = 0; i < kNumOperands; ++i)
     pointers[i] = {data[i]};
@@ -253,7 +253,7 @@ bngradStatus_t compute(OpKind op, Descriptor descriptor, void *workspace,
                                             Descriptor, void *, size_t,        \
                                             decltype(of)..., void *>)          \
             return bngradBatchNorm##op(descriptor, workspace, workspaceSize,   \
-                                       of..., nullptr);                        \
+                                       of..., stream);                         \
           else                                                                 \
             return BNGRAD_INTERNAL_ERROR;                                      \
         },                                                                     \

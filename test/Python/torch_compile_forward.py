@@ -293,10 +293,10 @@ def test_nesting_changes_what_stays_whole():
     with bngrad.torch.enabled(compile=True, forward=False):
         tables.append(dict(decomposition.decompositions))
         with bngrad.torch.enabled(compile=True):
-            assert _inductor._state == _inductor.State.FORWARD_AND_GRADIENT
+            assert _inductor._states["cpu"] == _inductor.State.FORWARD_AND_GRADIENT
         with bngrad.torch.enabled():
-            assert _inductor._state == _inductor.State.GRADIENT
-        assert _inductor._state == _inductor.State.GRADIENT
+            assert _inductor._states["cpu"] == _inductor.State.GRADIENT
+        assert _inductor._states["cpu"] == _inductor.State.GRADIENT
         assert decomposition.decompositions.keys() == tables[1].keys()
     assert decomposition.decompositions == tables[0]
 

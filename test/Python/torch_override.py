@@ -4,7 +4,6 @@
 
 import gc
 import os
-import random
 import re
 import subprocess
 import sys
@@ -37,36 +36,10 @@ def calls(monkeypatch):
     return torch_calls.record(monkeypatch, "native_batch_norm_backward")
 
 
-def make_call(seed):
-    """Arguments of aten::native_batch_norm_backward, and as keywords of ours."""
-    choose = random.Random(seed)
-    generator = torch.Generator().manual_seed(seed)
-    shape = [choose.choice([1, 2, 3, 5, 8, 17, 33]) for _ in range(choose.randint(2, 5))]
-    if choose.random() < 0.1:
-        shape[choose.randrange(len(shape))] = choose.choice([0, 700])
-    while torch.Size(shape).numel() > 50000:
-        shape[shape.index(max(shape))] //= 2
-    dtype = choose.choice(reference.DTYPES)
-    parameter_type = reference.parameter_type_of(dtype, choose)
-    data = [reference.lay_out(reference.make_data(generator, shape, dtype, offset=offset),
-                              choose.choice(reference.LAYOUTS), generator) for offset in (0.3, -0.7)]
-    mean, variance, scale = reference.make_parameters(generator, shape[1:2], parameter_type)
-    weight = choose.choice([scale, None])
-    output_mask = [choose.random() < 0.8 for _ in range(3)]
-    epsilon = choose.choice([1e-5, 1e-3])
-    if choose.random() < 0.5:
-        arguments = (*data, weight, None, None, mean, variance, True, epsilon, output_mask)
-        keywords = {"inv_std": variance}
-    else:
-        arguments = (*data, weight, mean, variance, None, None, False, epsilon, output_mask)
-        keywords = {"variance": variance, "epsilon": epsilon, "statistics": "global"}
-    return arguments, reference.Expected(*data, mean, scale=weight, **keywords)
-
-
 def test_random_configurations(calls):
     with bngrad.torch.enabled():
         for seed in range(CONFIGURATIONS):
-            arguments, expected = make_call(seed)
+            arguments, expected = reference.make_backward(seed)
             results = native(*arguments)
             wanted = arguments[-1]
             assert [result is not None for result in results] == wanted
@@ -80,7 +53,7 @@ def test_the_op_with_a_last_argument(monkeypatch):
     space = torch.empty(0, dtype=torch.uint8)
     with bngrad.torch.enabled():
         for seed in range(60):
-            arguments, _ = make_call(seed)
+            arguments, _ = reference.make_backward(seed)
             if arguments[2] is None:
                 continue
             for result, other in zip(torch.ops.aten.batch_norm_backward(*arguments, space), native(*arguments)):
@@ -91,7 +64,7 @@ def test_the_op_with_a_last_argument(monkeypatch):
 def test_results_look_like_those_of_pytorch():
     """Types, shapes and strides; PyTorch divides by zero for empty data."""
     for seed in range(100):
-        arguments, _ = make_call(seed)
+        arguments, _ = reference.make_backward(seed)
         if arguments[0].numel() == 0:
             continue
         expected = native(*arguments)
@@ -231,14 +204,14 @@ def test_a_failure_to_enable(monkeypatch):
         patch.setattr(module._Pass, "check", lambda self, status: (_ for _ in ()).throw(RuntimeError("refused")))
         with pytest.raises(RuntimeError, match="refused"):
             bngrad.torch.enable()
-        module._library_handle.bngradTorchDisable(module._passes["backward"].number)
+        module._library_handle.bngradTorchDisable(module._passes["backward", "cpu"].number)
     # The second pass is refused, after the first one was replaced.
     with monkeypatch.context() as patch:
         refused = RuntimeError("refused")
         update = module._Pass.update
 
         def update_all_but_forward(self, is_wanted):
-            if is_wanted and self is module._passes["forward"]:
+            if is_wanted and self is module._passes["forward", "cpu"]:
                 raise refused
             update(self, is_wanted)
 
@@ -269,7 +242,7 @@ def test_exceptions_end_enabled():
 
 
 def test_disabling_restores_the_bits_of_pytorch():
-    arguments, _ = make_call(12)
+    arguments, _ = reference.make_backward(12)
     before = native(*arguments)
     with bngrad.torch.enabled():
         native(*arguments)
@@ -331,7 +304,7 @@ def test_arguments_are_freed(calls):
 
 
 def test_threads_do_not_change_bits():
-    arguments, _ = make_call(3)
+    arguments, _ = reference.make_backward(3)
     x = torch.randn(8, 33, 40, 40)
     m = torch.linspace(0.5, 1.5, 33)
     results = []
@@ -382,3 +355,17 @@ def test_storages_that_were_resized(place, calls):
     with bngrad.torch.enabled(), pytest.raises(RuntimeError):
         native(*tensors, None, None, *statistics, True, 0.0, [True] * 3)
     assert len(calls) == 1
+
+
+def test_no_library_for_cuda_is_loaded():
+    """Where only a CPU computes; PyTorch itself may have loaded its own."""
+    program = """
+import torch, bngrad.torch
+bngrad.torch.enable()
+torch.nn.BatchNorm1d(3)(torch.randn(4, 3, requires_grad=True)).sum().backward()
+loaded = {line.split("/")[-1].strip() for line in open("/proc/self/maps")}
+assert any("BNGradRuntime" in name for name in loaded)
+print(sorted(name for name in loaded if "BNGradCuda" in name or "libcuda.so" in name))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

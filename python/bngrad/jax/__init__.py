@@ -1,8 +1,8 @@
 """Batch normalization and its gradients in JAX.
 
-On CPUs they are XLA custom calls, such as `bngrad.batch_norm_training` and
+On CPUs and on CUDA they are XLA custom calls, such as `bngrad.batch_norm_training` and
 `bngrad.batch_norm_backward`, elsewhere formulas of jax.numpy. All functions work under `jax.jit`, `jax.grad`,
-`jax.vmap`, `jax.shard_map` and `jax.export`; docs/python.md describes them.
+`jax.vmap`, `jax.shard_map` and `jax.export`; docs/python-jax.md describes them.
 """
 
 from .. import _library

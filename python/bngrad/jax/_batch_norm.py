@@ -251,7 +251,7 @@ def batch_norm(
 ) -> tuple[Array, Array, Array]:
     """Batch normalization: (x - mean) * scale / sqrt(variance + epsilon) + bias.
 
-    On CPUs, mean and variance of x, and y from them, are computed as by
+    On CPUs and on CUDA, mean and variance of x, and y from them, are computed as by
     `batch_norm_training`, and reverse-mode differentiation calls
     `batch_norm_backward`. XLA fuses other normalization with its neighbours.
     Forward mode computes the derivative of the formula. Both can be differentiated again.

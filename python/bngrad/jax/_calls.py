@@ -1,7 +1,7 @@
 """The C library's functions as functions of JAX.
 
-On a CPU they are custom calls, elsewhere, and where the library has no kernel, the
-formulas of `_formulas`. A dict has the operands that are present, by name.
+On a CPU and on CUDA they are custom calls, elsewhere, and where the library has no
+kernel, the formulas of `_formulas`. A dict has the operands that are present, by name.
 """
 
 import dataclasses
@@ -17,16 +17,15 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 from .. import _numpy
 from . import _formulas, _prepare
 
-# Of each op, the handler of its custom call and its formula. Exported modules name the target, "bngrad.<op>".
+# Of each op, the handler of its custom call on a CPU and its formula. The handlers for CUDA have longer names.
+# Exported modules name the target, "bngrad.<op>".
 _OPS = {
     "batch_norm_backward": ("bngradJaxBackward", _formulas.backward),
-    "batch_norm_backward_reduce": ("bngradJaxReduce", _formulas.reduce),
-    "batch_norm_backward_elemt": ("bngradJaxElemt", _formulas.elemt),
+    "batch_norm_backward_reduce": ("bngradJaxBackwardReduce", _formulas.reduce),
+    "batch_norm_backward_elemt": ("bngradJaxBackwardElemt", _formulas.elemt),
     "batch_norm_training": ("bngradJaxTraining", _formulas.training),
     "batch_norm_inference": ("bngradJaxInference", _formulas.inference),
 }
-# All forms of the others have kernels.
-_MAY_LACK_KERNEL = ("batch_norm_training", "batch_norm_inference")
 # The shape of each operand, and how each op uses it.
 _ROLES, _USES = _numpy._ROLES, _numpy._OPS
 _STATISTICS = ("mean", "variance", "inv_std")
@@ -49,11 +48,16 @@ class Options:
 
 
 def register() -> None:
-    """Registers the handlers with XLA."""
+    """Registers the handlers with XLA. Those for CUDA wait until JAX has loaded its plugin."""
     library = _prepare.load()
+
+    def find(symbol):
+        return jax.ffi.pycapsule(getattr(library, symbol))
+
     for op, (symbol, _) in _OPS.items():
-        handler = jax.ffi.pycapsule(getattr(library, symbol))
-        jax.ffi.register_ffi_target("bngrad." + op, handler, platform="cpu")
+        cuda = {"initialize": find(symbol + "CudaInitialize"), "execute": find(symbol + "Cuda")}
+        jax.ffi.register_ffi_target("bngrad." + op, find(symbol), platform="cpu")
+        jax.ffi.register_ffi_target("bngrad." + op, cuda, platform="CUDA")
 
 
 def get_wanted(op: str) -> tuple[str, ...]:
@@ -214,8 +218,22 @@ def _fit_options(form, options):
     return dataclasses.replace(options, feature_dims=(1,)) if form else options
 
 
-def _custom_call(op, options, operands):
+def _split_count(options, operands):
+    """`count` as an operand of two int32, low half first, which a kernel reads as an int64; JAX may have no int64."""
+    if "count" not in operands:
+        count = np.array([options.count], np.int64).view(np.int32)
+    elif operands["count"].dtype == jnp.int64:
+        count = lax.bitcast_convert_type(operands["count"], jnp.int32)
+    else:
+        count = jnp.stack([operands["count"], operands["count"] >> 31])
+    operands = {**operands, "count": jnp.asarray(count)}
+    return dataclasses.replace(options, count=-1), vary_alike(operands)
+
+
+def _custom_call(platform, op, options, operands):
     """The custom call, in a form that the ready kernels take."""
+    if platform == "cuda" and "count" in _USES[op]:
+        options, operands = _split_count(options, operands)
     types = _result_types(options, operands)
     form = _find_form(operands["input"].shape, options.feature_dims)
     results = []
@@ -229,8 +247,9 @@ def _custom_call(op, options, operands):
     return tuple(results)
 
 
-def _has_kernel(op, options, operands):
+def _has_kernel(platform, op, options, operands):
     """Whether the library computes an op; `operands` have shapes and types."""
+    operands = {name: value for name, value in operands.items() if _ROLES[name] != "scalar"}
     types = _result_types(options, operands)
     form = _find_form(operands["input"].shape, options.feature_dims)
     described = {name: jax.ShapeDtypeStruct(value.shape, value.dtype) for name, value in operands.items()}
@@ -238,7 +257,7 @@ def _has_kernel(op, options, operands):
     options = _fit_options(form, options)
     types = _result_types(options, tensors)
     tensors |= {name: jax.ShapeDtypeStruct(*types[name]) for name in _wanted(op, options)}
-    return _prepare.has_kernel(op, options, tensors)
+    return _prepare.has_kernel(platform, op, options, tensors)
 
 
 _checked = _prepare.Checked(_has_kernel, _custom_call, lambda op, options, operands: _OPS[op][1](options, operands))
@@ -247,12 +266,7 @@ _checked = _prepare.Checked(_has_kernel, _custom_call, lambda op, options, opera
 # For calls outside of a jit.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
 def _dispatch(op, options, operands):
-    if op in _MAY_LACK_KERNEL:
-        return _checked.call(op, options, operands)
-    return lax.platform_dependent(
-        operands,
-        cpu=functools.partial(_custom_call, op, options),
-        default=functools.partial(_OPS[op][1], options))
+    return _checked.call(op, options, operands)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))

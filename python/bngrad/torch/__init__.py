@@ -1,8 +1,9 @@
-"""Batch normalization and its gradient for PyTorch on CPUs.
+"""Batch normalization and its gradient for PyTorch on CPUs and CUDA devices.
 
 `enable()` makes every `torch.nn.BatchNorm*` use them, without changes to the
 model. `torch.ops.bngrad.batch_norm_backward`, `..._reduce` and `..._elemt`,
-`batch_norm_training` and `batch_norm_inference` are ops of their own. `SyncBatchNorm` works on every backend of torch.distributed.
+`batch_norm_training` and `batch_norm_inference` are ops of their own.
+`SyncBatchNorm`, for CPUs, works on every backend of torch.distributed.
 """
 
 from .. import _library

@@ -32,7 +32,8 @@ _aten = torch.ops.aten
 # PyTorch's logical_not as an op that inductor does not replace by a loop.
 _library = torch.library.Library("bngrad", "FRAGMENT")
 _library.define("_logical_not(Tensor condition) -> Tensor")
-_library.impl("_logical_not", torch.logical_not, "CPU")
+for _key in ("CPU", "CUDA"):
+    _library.impl("_logical_not", torch.logical_not, _key)
 torch.library.register_fake("bngrad::_logical_not", torch.logical_not,
                             lib=_library)
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -52,8 +53,23 @@ _CONNECTIVES = {_aten.bitwise_and.Tensor, _aten.bitwise_not.default,
 _MASK = 7
 
 
+class State(enum.Enum):
+    """What is kept whole."""
+    NOTHING = enum.auto()
+    GRADIENT = enum.auto()
+    FORWARD_AND_GRADIENT = enum.auto()
+
+
+# By the type of a device.
+_states: dict[str, State] = {}
+
+
+def _get_state(input) -> State:
+    return _states.get(input.device.type, State.NOTHING)
+
+
 def _is_covered(input, *parameters) -> bool:
-    return (input.device.type == "cpu" and input.dtype in _DTYPES
+    return (_get_state(input) != State.NOTHING and input.dtype in _DTYPES
             and all(parameter is None or
                     (parameter.dtype in (input.dtype, torch.float32)
                      and parameter.numel() == input.shape[1])
@@ -113,8 +129,17 @@ def _train(input, weight, bias, running_mean, running_var, momentum, eps):
         _update_running(running_var, unbiased, momentum))
 
 
-def _decompose_forward(op, *arguments):
+def _decompose_forward(op, input, *arguments):
     """`op` is one of _FORWARDS."""
+    state = _get_state(input)
+    if state == State.FORWARD_AND_GRADIENT:
+        return _keep_forward(op, input, *arguments)
+    if state == State.GRADIENT:
+        return _widen_statistics(op, input, *arguments)
+    return _replaced[op](input, *arguments)
+
+
+def _keep_forward(op, *arguments):
     names = [argument.name for argument in op._schema.arguments]
     given = dict(zip(names, arguments, strict=True))
     training = given.pop("training")
@@ -135,8 +160,7 @@ def _decompose_forward(op, *arguments):
 def _widen_statistics(op, input, *arguments):
     """Inductor's decomposition, which computes in f32 but would save
     statistics in the type of the data; eager mode saves them in f32."""
-    if (input.device.type != "cpu" or
-            input.dtype not in (torch.float16, torch.bfloat16)):
+    if input.dtype not in (torch.float16, torch.bfloat16):
         return _replaced[op](input, *arguments)
     output, *statistics = _replaced[op](input.float(), *arguments)
     return output.to(input.dtype), *statistics
@@ -262,7 +286,7 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
                 graph.erase_node(where)
 
 
-def _make_pass(other: Any, state: "State"):
+def _make_pass(other: Any, states: dict[str, State]):
     """Makes the pass, which runs after the user's passes."""
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -286,58 +310,51 @@ def _make_pass(other: Any, state: "State"):
                 return None  # Nothing is cached.
             source = pathlib.Path(__file__).read_bytes()
             digest = hashlib.sha256(source).hexdigest()
-            return ("bngrad", f"{digest} {state.name}", *uuids)
+            names = " ".join(f"{device}={state.name}"
+                             for device, state in sorted(states.items()))
+            return ("bngrad", f"{digest} {names}", *uuids)
 
     return BatchNormPass()
 
 
-# State ----------------------------------------------------------------------
+# States ---------------------------------------------------------------------
 
-
-class State(enum.Enum):
-    """What is kept whole."""
-    NOTHING = enum.auto()
-    GRADIENT = enum.auto()
-    FORWARD_AND_GRADIENT = enum.auto()
-
-
-_state = State.NOTHING
 # Inductor's decompositions.
 _replaced: dict[Any, Callable | None] = {}
 _other_pass = None
 _own_pass = None
 
 
-def set_state(state: State) -> None:
+def set_states(states: dict[str, State]) -> None:
     """Changes inductor's table and pass, or restores them."""
-    global _state
-    if state == _state:
+    wanted = {device: state for device, state in states.items()
+              if state != State.NOTHING}
+    if wanted == _states:
         return
     from torch._inductor import decomposition
 
-    if _state != State.NOTHING:
+    if _states:
         _restore(decomposition.decompositions)
-    if state != State.NOTHING:
-        _replace(decomposition.decompositions, state)
+    _states.clear()
+    _states.update(wanted)
+    if _states:
+        _replace(decomposition.decompositions)
     # Inductor keeps copies of the table.
     decomposition.fast_random_decomps.cache_clear()
-    _state = state
 
 
-def _replace(table: dict, state: State) -> None:
+def _replace(table: dict) -> None:
     global _other_pass, _own_pass
     from torch._inductor import config
 
     _replaced[_OP] = table.get(_OP)
     table[_OP] = _decompose
-    forward = (_decompose_forward if state == State.FORWARD_AND_GRADIENT else
-               _widen_statistics)
     for op in _FORWARDS:
         if op in table:
             _replaced[op] = table[op]
-            table[op] = functools.partial(forward, op)
+            table[op] = functools.partial(_decompose_forward, op)
     _other_pass = config.joint_custom_pre_pass
-    _own_pass = _make_pass(_other_pass, state)
+    _own_pass = _make_pass(_other_pass, dict(_states))
     config.joint_custom_pre_pass = _own_pass
 
 

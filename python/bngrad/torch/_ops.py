@@ -369,7 +369,7 @@ def _register(name: str, setup, differentiate, formula) -> None:
                                     setup_context=setup)
     schema = getattr(torch.ops.bngrad, name).default._schema
     defaults = [argument.default_value for argument in schema.arguments]
-    for key in ("AutogradCPU", "AutogradMeta"):
+    for key in ("AutogradCPU", "AutogradCUDA", "AutogradMeta"):
         _register_forward(name, key, defaults, setup, formula)
 
 

@@ -5,18 +5,32 @@ import contextlib
 import ctypes
 import itertools
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import torch
 
-from . import _inductor, _library_handle
+from . import _inductor, _library_handle, _synced
 
 _library = torch.library.Library("bngrad", "FRAGMENT")
 for _function in (_library_handle.bngradTorchGetError,
+                  _library_handle.bngradTorchGetKey,
                   _library_handle.bngradTorchGetPass,
                   _library_handle.bngradTorchGetReplaced):
     _function.restype = ctypes.c_char_p
+
+
+def _find_running_statistics(mean, variance, epsilon: float):
+    """What ATen's kernels for GPUs save in evaluation."""
+    dtype = torch.promote_types(mean.dtype, torch.float32)
+    return (mean.to(dtype, copy=True),
+            (variance.to(dtype) + epsilon).rsqrt())
+
+
+_library.define("_running_statistics(Tensor mean, Tensor variance, "
+                "float epsilon) -> (Tensor, Tensor)")
+_library.impl("_running_statistics", _find_running_statistics, "CUDA")
 
 
 def _list_names(function) -> list[str]:
@@ -25,11 +39,38 @@ def _list_names(function) -> list[str]:
     return [name.decode() for name in itertools.takewhile(bool, names)]
 
 
-class _Original:
-    """PyTorch's kernel of an op on CPUs, such as "native_batch_norm.out"."""
+_can_compute: dict[torch.device, bool] = {}
 
-    def __init__(self, name: str) -> None:
+
+def _verify_device(arguments) -> bool:
+    """Whether the C library can compute on the arguments' device. If it cannot on
+    a GPU, PyTorch computes everything there, and the first call warns."""
+    device = next(each.device for each in arguments
+                  if isinstance(each, torch.Tensor))
+    if device.type == "cpu":
+        return True
+    if device not in _can_compute:
+        _can_compute[device] = (
+            _library_handle.bngradTorchVerifyDevice(device.index) == 0)
+        if not _can_compute[device]:
+            text = _library_handle.bngradTorchGetError().decode()
+            warnings.warn("bngrad.torch: PyTorch's own kernels compute batch "
+                          f"norms on {device}: {text}", RuntimeWarning,
+                          stacklevel=2)
+    return _can_compute[device]
+
+
+# The ops that _Original has defined.
+_defined: set[str] = set()
+
+
+class _Original:
+    """PyTorch's kernel of an op, such as "native_batch_norm.out", for a dispatch
+    key."""
+
+    def __init__(self, name: str, key: str) -> None:
         self.op = "aten::" + name
+        self.key = key
         # Other threads may still run a kernel that was just removed, and call
         # PyTorch's.
         self.kernel = None
@@ -37,11 +78,15 @@ class _Original:
         # What the kernels do not cover comes back to PyTorch's own one through
         # this op.
         packet, _, overload = name.partition(".")
-        op = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        _library.define("_original_" + str(op._schema).removeprefix("aten::"))
-        _library.impl("_original_" + name, self.call, "CPU", with_keyset=True)
+        if name not in _defined:
+            op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            _library.define("_original_" +
+                            str(op._schema).removeprefix("aten::"))
+            _defined.add(name)
+        _library.impl("_original_" + name, self.call, key, with_keyset=True)
 
     def call(self, keyset, *arguments, **given):
+        _verify_device(arguments)
         try:
             return self.kernel.call_boxed(keyset, *arguments, **given)
         except Exception as error:
@@ -50,27 +95,54 @@ class _Original:
 
     def find(self):
         """The kernel in PyTorch's table."""
-        return torch.library.get_kernel(self.op, "CPU")
+        return torch.library.get_kernel(self.op, self.key)
+
+
+class _PythonKernel:
+    """A function of _synced in place of PyTorch's kernel."""
+
+    def __init__(self, name: str, key: str, function: Callable) -> None:
+        self.op = "aten::" + name
+        self.key = key
+        self.function = function
+        self.original = None
+
+    def call(self, keyset, *arguments, **given):
+        if _verify_device(arguments):
+            results = self.function(*arguments, **given)
+            if results is not None:
+                return results
+        return self.original.call_boxed(keyset, *arguments, **given)
+
+    def replace(self, library: torch.library.Library) -> None:
+        self.original = torch.library.get_kernel(self.op, self.key)
+        library.impl(self.op, self.call, self.key, with_keyset=True)
 
 
 class _Pass:
-    """The kernels of PyTorch on CPUs for a pass of batch norms, which bngrad
-    replaces together. The C library knows the pass by its number."""
+    """The kernels of PyTorch for a pass of batch norms and a dispatch key, which
+    bngrad replaces together. The C library knows the pass by its number."""
 
-    def __init__(self, number: int, name: str) -> None:
+    def __init__(self, number: int, name: str, key: str) -> None:
         self.number = number
         self.name = name
+        self.device = key.lower()
         self.is_replaced = False
         self.originals = [
-            _Original(each) for each in _list_names(lambda place: (
+            _Original(each, key) for each in _list_names(lambda place: (
                 _library_handle.bngradTorchGetReplaced(number, place)))
         ]
+        self.python_kernels = [
+            _PythonKernel(op, key, function)
+            for op, function in _synced.KERNELS.get((name, key), {}).items()
+        ]
+        self.library: torch.library.Library | None = None
 
     def check(self, status: int) -> None:
         if status != 0:
             text = _library_handle.bngradTorchGetError().decode()
-            raise RuntimeError(
-                f"bngrad.torch: the {self.name} pass of batch norms: {text}")
+            raise RuntimeError(f"bngrad.torch: the {self.name} pass of batch "
+                               f"norms on {self.device}: {text}")
 
     def update(self, is_wanted: bool) -> None:
         """Replaces the kernels, or restores PyTorch's."""
@@ -81,21 +153,32 @@ class _Pass:
             self.is_replaced = True
             for each in self.originals:
                 each.removed.append(each.find())
+            self.library = torch.library.Library("aten", "IMPL")
+            for each in self.python_kernels:
+                each.replace(self.library)
         elif not is_wanted and self.is_replaced:
             self.check(_library_handle.bngradTorchDisable(self.number))
             self.is_replaced = False
+            self.library = None  # removes its kernels
 
 
+# PyTorch has no kernels to replace on devices for which it was not built.
 _passes = {
-    name: _Pass(number, name)
-    for number, name in enumerate(_list_names(
-        _library_handle.bngradTorchGetPass))
+    (name, key.lower()): _Pass(number, name, key)
+    for number, (name, key) in enumerate(zip(
+        _list_names(_library_handle.bngradTorchGetPass),
+        _list_names(_library_handle.bngradTorchGetKey)))
+    if key == "CPU" or torch.version.cuda
 }
+
+# The types of devices on which batch norms can be replaced.
+DEVICES = ("cpu", "cuda")
 
 
 class _Options(NamedTuple):
     forward: bool
     compile: bool
+    devices: frozenset[str]
 
 
 _lock = threading.Lock()
@@ -103,8 +186,10 @@ _lock = threading.Lock()
 _active: list[_Options] = []
 
 
-def _find_compiled_state() -> _inductor.State:
-    compiled = [each for each in _active if each.compile]
+def _find_compiled_state(device: str) -> _inductor.State:
+    compiled = [
+        each for each in _active if each.compile and device in each.devices
+    ]
     if any(each.forward for each in compiled):
         return _inductor.State.FORWARD_AND_GRADIENT
     return (_inductor.State.GRADIENT if compiled else _inductor.State.NOTHING)
@@ -112,22 +197,34 @@ def _find_compiled_state() -> _inductor.State:
 
 def _update() -> None:
     """Brings PyTorch's state in line with _active."""
-    _passes["backward"].update(bool(_active))
-    _passes["forward"].update(any(each.forward for each in _active))
-    _inductor.set_state(_find_compiled_state())
+    for (name, device), each in _passes.items():
+        each.update(any(device in options.devices and
+                        (options.forward or name != "forward")
+                        for options in _active))
+    _inductor.set_states({device: _find_compiled_state(device)
+                          for device in DEVICES})
 
 
-def enable(*, forward: bool = True, compile: bool = False) -> None:
-    """Makes PyTorch compute batch norms on CPUs by bngrad.
+def _make_options(forward: bool, compile: bool,
+                  devices: Collection[str]) -> _Options:
+    if isinstance(devices, str) or not set(devices) <= set(DEVICES):
+        raise ValueError(f"devices: expected a collection of {DEVICES}, got "
+                         f"{devices!r}")
+    return _Options(forward, compile, frozenset(devices))
 
-    It replaces the kernels of all batch norms of aten for dense tensors on CPUs,
-    which docs/python-torch.md lists: every `torch.nn.BatchNorm*` and
-    `torch.nn.functional.batch_norm` calls one, in training and in evaluation.
-    Data of f16, bf16, f32 and f64 of every shape and layout are covered, with
-    batch or running statistics; the rest goes to PyTorch's own kernels, whose
-    errors become a RuntimeError. Other devices, sparse tensors, tensor
-    subclasses, autocast and grad mode are untouched, and second derivatives are
-    PyTorch's.
+
+def enable(*, forward: bool = True, compile: bool = False,
+           devices: Collection[str] = DEVICES) -> None:
+    """Makes PyTorch compute batch norms by bngrad.
+
+    It replaces the kernels of all batch norms of aten for dense tensors on CPUs
+    and CUDA devices, which docs/python-torch.md lists: every
+    `torch.nn.BatchNorm*` and `torch.nn.functional.batch_norm` calls one, in
+    training and in evaluation. Data of f16, bf16, f32 and f64 of every shape and
+    layout are covered, with batch or running statistics; the rest goes to
+    PyTorch's own kernels, whose errors become a RuntimeError. Other devices,
+    sparse tensors, tensor subclasses, autocast and grad mode are untouched, and
+    second derivatives are PyTorch's.
 
     The replacement affects the whole process and is counted: it lasts until
     `disable()` has been called as often as `enable()`. Several threads may call
@@ -140,13 +237,17 @@ def enable(*, forward: bool = True, compile: bool = False) -> None:
         the gradient and, in training, the forward pass whole, instead of
         decomposing them, and gives the gradient the mask of a ReLU before it.
         Graphs that were compiled before do not change.
+      devices: the types of devices, "cpu" and "cuda". Kernels for CUDA devices
+        are only replaced in builds of PyTorch that have them.
 
     Raises:
+      ValueError: for another device.
       RuntimeError: PyTorch refused to replace a kernel, or the C library cannot
         run here, as with a value of BNGRAD_ISA that this CPU lacks.
     """
+    options = _make_options(forward, compile, devices)
     with _lock:
-        _active.append(_Options(forward, compile))
+        _active.append(options)
         try:
             _update()
         except BaseException:
@@ -169,16 +270,16 @@ def disable() -> None:
 
 
 @contextlib.contextmanager
-def enabled(*, forward: bool = True,
-            compile: bool = False) -> Iterator[None]:
+def enabled(*, forward: bool = True, compile: bool = False,
+            devices: Collection[str] = DEVICES) -> Iterator[None]:
     """Calls `enable()` on entry and `disable()` on exit; also a decorator.
 
     Raises:
       RuntimeError: PyTorch refused to replace a kernel, or on exit: more
         calls of `disable()` within than of `enable()`.
     """
-    options = _Options(forward, compile)
-    enable(forward=forward, compile=compile)
+    options = _make_options(forward, compile, devices)
+    enable(forward=forward, compile=compile, devices=devices)
     try:
         yield
     finally:

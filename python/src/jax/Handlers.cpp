@@ -6,10 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Handlers of XLA's typed FFI for CPUs. Operands and results are row-major and
-// in the order of the op in Roles.def, but scalars come last. The attribute
-// has_<operand> or wants_<result> tells whether one that may be absent is
-// present; a scalar may be an attribute instead.
+// Handlers of XLA's typed FFI for CPUs and for CUDA. Operands and results are
+// row-major and in the order of the op in Roles.def, but scalars come last. The
+// attribute has_<operand> or wants_<result> tells whether one that may be
+// absent is present; a scalar may be an attribute instead.
+//
+// On a GPU, data are in its memory, which is never accessed here: a scalar is
+// an operand of two s32, the halves of an int64_t, low half first, which JAX
+// can make without 64-bit types. Work is submitted to XLA's stream, and the
+// workspace is XLA's.
 //
 // The attribute `rank` is the rank of input. Buffers of a higher rank hold a
 // batch of problems from `jax.vmap`: all have the same number of additional
@@ -75,7 +80,21 @@ private:
   Buffer buffers[kNumOperands];
 };
 
-/// Memory that is freed at the end.
+/// Where a call runs.
+struct Device {
+  bool isCuda;
+  int number; // of CUDA
+  /// Of a CPU.
+  ffi::ThreadPool *pool;
+  /// Of CUDA.
+  void *stream;
+  ffi::ScratchAllocator *memory;
+
+  /// Whether XLA initializes an execution, in which nothing runs yet.
+  bool isInitializing() const { return isCuda && !memory; }
+};
+
+/// Memory of the host that is freed at the end.
 class Workspace {
 public:
   explicit Workspace(size_t size)
@@ -195,7 +214,7 @@ static ffi::Error setOptions(const Attributes &attributes, OpOptions &options) {
 }
 
 /// The rank that an operand has in one problem.
-static int64_t getRank(int operand, const Attributes &attributes) {
+static int64_t getRank(int operand, const Attributes &attributes, bool isCuda) {
   int64_t numFeatureDims = attributes.featureDims.size();
   switch (getInfo(operand).shape) {
   case RoleShape::Data:
@@ -205,9 +224,23 @@ static int64_t getRank(int operand, const Attributes &attributes) {
   case RoleShape::Sums:
     return numFeatureDims + 1;
   case RoleShape::Scalar:
-    return 0;
+    return isCuda ? 1 : 0;
   }
   return 0;
+}
+
+/// Checks the type of a scalar, whose rank has been checked.
+static ffi::Error checkScalar(int operand, const Buffer &buffer, bool isCuda) {
+  bool isHalves = buffer.dtype == XLA_FFI_DataType_S32 && buffer.rank > 0 &&
+                  buffer.sizes[buffer.rank - 1] == 2;
+  if (isCuda && !isHalves)
+    return invalid(std::string(getName(operand)) +
+                   ": expected two s32 on a GPU");
+  if (!isCuda && buffer.dtype != XLA_FFI_DataType_S32 &&
+      buffer.dtype != XLA_FFI_DataType_S64)
+    return invalid(std::string(getName(operand)) +
+                   ": expected dtype s32 or s64");
+  return ffi::Error::Success();
 }
 
 /// Describes the tensor of one problem in a buffer of a batch with
@@ -216,13 +249,13 @@ static ffi::Error setShape(int operand, const Buffer &buffer,
                            const Attributes &attributes, int64_t batchRank,
                            Problem &problem) {
   int64_t rank = buffer.rank - batchRank;
-  int64_t expected = getRank(operand, attributes);
+  int64_t expected = getRank(operand, attributes, problem.isCuda);
   // Without a batch, the C library reports the ranks of tensors.
   if ((batchRank > 0 || isScalar(operand)) && rank != expected)
     return invalid(getName(operand),
                    "rank " + std::to_string(expected + batchRank), buffer.rank);
   if (isScalar(operand))
-    return ffi::Error::Success();
+    return checkScalar(operand, buffer, problem.isCuda);
   if (rank > BNGRAD_MAX_RANK)
     return invalid(getName(operand),
                    "rank of at most " +
@@ -246,19 +279,10 @@ static ffi::Error setShape(int operand, const Buffer &buffer,
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// Reads the `count` of a gradient.
-static ffi::Error readCount(XLA_FFI_DataType type, const void *data,
-                            int64_t &count) {
-  switch (type) {
-  case XLA_FFI_DataType_S32:
-    count = *static_cast<const int32_t *>(data);
-    return ffi::Error::Success();
-  case XLA_FFI_DataType_S64:
-    count = *static_cast<const int64_t *>(data);
-    return ffi::Error::Success();
-  default:
-    return invalid("count: expected dtype s32 or s64");
-  }
+/// Reads the `count` of a gradient in memory of the host.
+static int64_t readCount(XLA_FFI_DataType type, const void *data) {
+  return type == XLA_FFI_DataType_S32 ? *static_cast<const int32_t *>(data)
+                                      : *static_cast<const int64_t *>(data);
 }
 
 namespace {
@@ -326,24 +350,41 @@ private:
 };
 } // namespace
 
-/// Computes all problems of a batch.
+/// Computes all problems of a batch, one after another in the workspace.
 static ffi::Error runBatch(const Plan &plan, const Batch &batch,
-                           const Buffers &buffers, int64_t count) {
-  Workspace workspace(plan.getWorkspaceSize());
+                           const Buffers &buffers, int64_t count,
+                           const Device &device, void *workspace) {
   for (int64_t i = 0; i < batch.size(); ++i) {
     void *data[kNumOperands];
     for (int slot = 0; slot < kNumOperands; ++slot)
       data[slot] = batch.getData(slot, i);
-    if (const Buffer *buffer = buffers[Count]) {
-      ffi::Error error = readCount(buffer->dtype, data[Count], count);
-      if (error.failure())
-        return error;
+    if (!device.isCuda) {
+      if (const Buffer *buffer = buffers[Count])
+        count = readCount(buffer->dtype, data[Count]);
+      data[Count] = &count;
     }
-    data[Count] = &count;
-    if (bngradStatus_t status = plan.run(workspace.get(), data))
+    if (bngradStatus_t status = plan.run(workspace, data, device.stream))
       return makeError(status);
   }
   return ffi::Error::Success();
+}
+
+/// Computes all problems of a batch in a new workspace.
+static ffi::Error runBatch(const Plan &plan, const Batch &batch,
+                           const Buffers &buffers, int64_t count,
+                           const Device &device) {
+  size_t size = batch.size() > 0 ? plan.getWorkspaceSize() : 0;
+  if (!device.isCuda)
+    return runBatch(plan, batch, buffers, count, device, Workspace(size).get());
+  void *workspace = nullptr;
+  if (size > 0)
+    workspace = device.memory->Allocate(size).value_or(nullptr);
+  if (size > 0 && !workspace)
+    return ffi::Error(
+        ffi::ErrorCode::kResourceExhausted,
+        "bngrad: expected " + std::to_string(size) +
+            " bytes of device memory for the workspace, got none");
+  return runBatch(plan, batch, buffers, count, device, workspace);
 }
 
 /// Assigns the operands or results of an op in `list`.
@@ -413,13 +454,22 @@ static ffi::Error readAttributes(const ffi::Dictionary &dictionary, OpKind op,
   return error;
 }
 
-/// Runs the function of the C library for `op`.
-static ffi::Error run(OpKind op, ffi::ThreadPool &pool,
-                      const ffi::RemainingArgs &operands,
-                      const ffi::RemainingRets &results,
-                      const ffi::Dictionary &dictionary) {
+namespace {
+/// A call of XLA, which the C library has planned.
+struct Call {
   Attributes attributes;
   Buffers buffers;
+  std::shared_ptr<const Plan> plan;
+};
+} // namespace
+
+/// Checks a call, and finds its plan. Throws std::bad_alloc.
+static ffi::Error makeCall(OpKind op, const Device &device,
+                           const ffi::RemainingArgs &operands,
+                           const ffi::RemainingRets &results,
+                           const ffi::Dictionary &dictionary, Call &call) {
+  Attributes &attributes = call.attributes;
+  Buffers &buffers = call.buffers;
   ffi::Error error = readAttributes(dictionary, op, attributes);
   if (error.success())
     error = assign(operands, op, attributes, buffers);
@@ -433,23 +483,42 @@ static ffi::Error run(OpKind op, ffi::ThreadPool &pool,
                    "0 to " + std::to_string(buffers[Input]->rank) +
                        ", the rank of input",
                    attributes.rank);
+  if (device.isCuda && isInput(op, Count) && !buffers[Count])
+    return invalid("count: expected an operand on a GPU, got an attribute");
   Problem problem = {};
   problem.op = op;
+  problem.isCuda = device.isCuda;
+  problem.device = device.number;
   error = setOptions(attributes, problem.options);
   for (int slot = 0; slot < kNumOperands; ++slot)
     if (error.success() && buffers[slot])
       error = setShape(slot, *buffers[slot], attributes, batchRank, problem);
   if (error.failure())
     return error;
-  Batch batch(buffers, attributes);
-  if (ffi::Error error = batch.setSizes(); error.failure())
-    return error;
+  if (bngradStatus_t status = Plan::find(problem, call.plan))
+    return makeError(status);
+  return ffi::Error::Success();
+}
+
+/// Runs the function of the C library for `op`. While XLA initializes, it is
+/// only planned, for which its kernels are compiled.
+static ffi::Error run(OpKind op, const Device &device,
+                      const ffi::RemainingArgs &operands,
+                      const ffi::RemainingRets &results,
+                      const ffi::Dictionary &dictionary) {
   try {
-    PoolScope scope(pool);
-    std::shared_ptr<const Plan> plan;
-    if (bngradStatus_t status = Plan::find(problem, plan))
-      return makeError(status);
-    return runBatch(*plan, batch, buffers, attributes.count);
+    PoolScope scope(device.pool);
+    Call call;
+    ffi::Error error =
+        makeCall(op, device, operands, results, dictionary, call);
+    if (error.failure() || device.isInitializing())
+      return error;
+    Batch batch(call.buffers, call.attributes);
+    error = batch.setSizes();
+    if (error.failure())
+      return error;
+    return runBatch(*call.plan, batch, call.buffers, call.attributes.count,
+                    device);
   } catch (const std::bad_alloc &) {
     return ffi::Error(ffi::ErrorCode::kResourceExhausted,
                       "bngrad: out of memory");
@@ -460,27 +529,66 @@ static ffi::Error run(OpKind op, ffi::ThreadPool &pool,
 // Handlers
 //===----------------------------------------------------------------------===//
 
+template <OpKind op> static ffi::Ffi *bindCpu() {
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::ThreadPool>()
+      .RemainingArgs()
+      .RemainingRets()
+      .Attrs()
+      .To([](ffi::ThreadPool pool, ffi::RemainingArgs operands,
+             ffi::RemainingRets results, ffi::Dictionary attributes) {
+        Device device = {/*isCuda=*/false, 0, &pool, nullptr, nullptr};
+        return run(op, device, operands, results, attributes);
+      })
+      .release();
+}
+
+/// XLA does not capture these calls in its command buffers, as the handler does
+/// not have the trait for that: the workspace is XLA's again when the handler
+/// returns, but a captured call would use it in each replay.
+template <OpKind op> static ffi::Ffi *bindCuda() {
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::DeviceOrdinal>()
+      .Ctx<ffi::PlatformStream<void *>>()
+      .Ctx<ffi::ScratchAllocator>()
+      .RemainingArgs()
+      .RemainingRets()
+      .Attrs()
+      .To([](int32_t number, void *stream, ffi::ScratchAllocator memory,
+             ffi::RemainingArgs operands, ffi::RemainingRets results,
+             ffi::Dictionary attributes) {
+        Device device = {/*isCuda=*/true, number, nullptr, stream, &memory};
+        return run(op, device, operands, results, attributes);
+      })
+      .release();
+}
+
+/// Kernels are compiled before XLA submits the first work of an execution.
+template <OpKind op> static ffi::Ffi *bindCudaInitialize() {
+  return ffi::Ffi::Bind<ffi::ExecutionStage::kInitialize>()
+      .Ctx<ffi::DeviceOrdinal>()
+      .RemainingArgs()
+      .RemainingRets()
+      .Attrs()
+      .To([](int32_t number, ffi::RemainingArgs operands,
+             ffi::RemainingRets results, ffi::Dictionary attributes) {
+        Device device = {/*isCuda=*/true, number, nullptr, nullptr, nullptr};
+        return run(op, device, operands, results, attributes);
+      })
+      .release();
+}
+
 // Handlers are created when the library is loaded: XLA's macro would create
 // them in the first call, with a lock that a fork might leave taken.
-#define BNGRAD_HANDLER(symbol, op)                                             \
-  static auto *const symbol##Handler =                                         \
-      ffi::Ffi::Bind()                                                         \
-          .Ctx<ffi::ThreadPool>()                                              \
-          .RemainingArgs()                                                     \
-          .RemainingRets()                                                     \
-          .Attrs()                                                             \
-          .To([](ffi::ThreadPool pool, ffi::RemainingArgs operands,            \
-                 ffi::RemainingRets results, ffi::Dictionary attributes) {     \
-            return run(op, pool, operands, results, attributes);               \
-          })                                                                   \
-          .release();                                                          \
+#define BNGRAD_HANDLER(symbol, bind)                                           \
+  static ffi::Ffi *const symbol##Handler = bind();                             \
   extern "C" __attribute__((visibility("default"))) XLA_FFI_Error *symbol(     \
       XLA_FFI_CallFrame *frame) {                                              \
     return symbol##Handler->Call(frame);                                       \
   }
 
-BNGRAD_HANDLER(bngradJaxBackward, OpKind::Backward)
-BNGRAD_HANDLER(bngradJaxReduce, OpKind::BackwardReduce)
-BNGRAD_HANDLER(bngradJaxElemt, OpKind::BackwardElemt)
-BNGRAD_HANDLER(bngradJaxTraining, OpKind::Training)
-BNGRAD_HANDLER(bngradJaxInference, OpKind::Inference)
+#define BNGRAD_OP(op, ...)                                                     \
+  BNGRAD_HANDLER(bngradJax##op, bindCpu<OpKind::op>)                           \
+  BNGRAD_HANDLER(bngradJax##op##Cuda, bindCuda<OpKind::op>)                    \
+  BNGRAD_HANDLER(bngradJax##op##CudaInitialize, bindCudaInitialize<OpKind::op>)
+#include "BNGrad/Dialect/Roles.def"

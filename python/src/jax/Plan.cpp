@@ -34,6 +34,8 @@ public:
     static_assert(sizeof(epsilon) == sizeof(options.epsilon));
     std::memcpy(&epsilon, &options.epsilon, sizeof(epsilon));
     add(static_cast<int64_t>(problem.op));
+    add(problem.isCuda);
+    add(problem.device);
     add(epsilon);
     add(options.statistics);
     add(options.statistic);
@@ -69,7 +71,7 @@ private:
   void add(int64_t number) { numbers[count++] = number; }
 
   static constexpr int kMost =
-      5 + BNGRAD_MAX_FEATURE_DIMS + kNumOperands * (3 + BNGRAD_MAX_RANK);
+      7 + BNGRAD_MAX_FEATURE_DIMS + kNumOperands * (3 + BNGRAD_MAX_RANK);
   int count = 0;
   int64_t numbers[kMost];
 };
@@ -126,7 +128,9 @@ static Cache *cache;
 
 bngradStatus_t Plan::create(const Problem &problem) {
   bngradHandle_t handle;
-  bngradStatus_t status = python::getProcessHandle(getPoolThreads(), handle);
+  bngradStatus_t status =
+      problem.isCuda ? python::getCudaHandle(problem.device, handle)
+                     : python::getProcessHandle(getPoolThreads(), handle);
   if (status != BNGRAD_SUCCESS)
     return status;
   TensorDescriptors tensors;
@@ -154,7 +158,7 @@ bngradStatus_t Plan::find(const Problem &problem,
   return BNGRAD_SUCCESS;
 }
 
-bngradStatus_t Plan::run(void *workspace,
-                         void *const (&data)[kNumOperands]) const {
-  return descriptor.compute(workspace, workspaceSize, data);
+bngradStatus_t Plan::run(void *workspace, void *const (&data)[kNumOperands],
+                         void *stream) const {
+  return descriptor.compute(workspace, workspaceSize, data, stream);
 }

@@ -26,6 +26,8 @@ struct Shape {
 /// One call of the C library.
 struct Problem {
   OpKind op;
+  bool isCuda;
+  int device; // of CUDA
   OpOptions options;
   bool has[kNumOperands];
   Shape shapes[kNumOperands];
@@ -44,8 +46,9 @@ public:
 
   size_t getWorkspaceSize() const { return workspaceSize; }
 
-  /// Calls the C library.
-  bngradStatus_t run(void *workspace, void *const (&data)[kNumOperands]) const;
+  /// Calls the C library, on a GPU in `stream`.
+  bngradStatus_t run(void *workspace, void *const (&data)[kNumOperands],
+                     void *stream) const;
 
 private:
   bngradStatus_t create(const Problem &problem);

@@ -33,7 +33,10 @@ struct NamedTensor {
 /// A problem, for Python's ctypes.
 struct Request {
   const char *op;
+  int isCuda;
+  int device; // of CUDA
   double epsilon;
+  int isGlobal;
   int isInvStd;
   int numFeatureDims;
   const int64_t *featureDims;
@@ -58,7 +61,8 @@ static bool readType(std::string_view name, bngradDtype_t &dtype) {
   } kTypes[] = {{"f16", BNGRAD_DTYPE_F16},
                 {"bf16", BNGRAD_DTYPE_BF16},
                 {"f32", BNGRAD_DTYPE_F32},
-                {"f64", BNGRAD_DTYPE_F64}};
+                {"f64", BNGRAD_DTYPE_F64},
+                {"bool", BNGRAD_DTYPE_BOOL}};
   for (const auto &type : kTypes)
     if (type.name == name) {
       dtype = type.dtype;
@@ -74,9 +78,13 @@ static bool read(const Request &request, Problem &problem) {
       request.numFeatureDims > BNGRAD_MAX_FEATURE_DIMS)
     return false;
   problem.op = static_cast<OpKind>(op);
+  problem.isCuda = request.isCuda;
+  problem.device = request.device;
   OpOptions &options = problem.options;
   options.struct_size = sizeof(bngradBatchNormBackwardOptions_t);
   options.epsilon = request.epsilon;
+  options.statistics =
+      request.isGlobal ? BNGRAD_STATISTICS_GLOBAL : BNGRAD_STATISTICS_BATCH;
   options.statistic =
       request.isInvStd ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
   options.num_feature_dims = request.numFeatureDims;
@@ -96,7 +104,8 @@ static bool read(const Request &request, Problem &problem) {
 }
 
 /// Returns 1 if the C library computes the problem, 0 if it has no kernel and
-/// cannot compile one, and otherwise -1 with the error in `text`.
+/// cannot compile one, 2 if it cannot use the device, and otherwise -1 with the
+/// error in `text`.
 extern "C" __attribute__((visibility("default"))) int
 bngradJaxPrepare(const Request *request, char *text, size_t size) {
   try {
@@ -111,6 +120,8 @@ bngradJaxPrepare(const Request *request, char *text, size_t size) {
       return 1;
     if (status == BNGRAD_COMPILER_NOT_FOUND || status == BNGRAD_INTERNAL_ERROR)
       return 0;
+    if (status == BNGRAD_DEVICE_NOT_SUPPORTED)
+      return 2;
     std::snprintf(text, size, "%s", bngradGetLastError());
   } catch (const std::bad_alloc &) {
     std::snprintf(text, size, "out of memory");

@@ -111,6 +111,6 @@ bngrad_threads_t bngrad::jax::getPoolThreads() {
   return {sizeof(bngrad_threads_t), nullptr, countThreads, runLoop};
 }
 
-PoolScope::PoolScope(ThreadPool &pool) { currentPool = &pool; }
+PoolScope::PoolScope(ThreadPool *pool) { currentPool = pool; }
 
 PoolScope::~PoolScope() { currentPool = nullptr; }

@@ -23,10 +23,11 @@ namespace bngrad::jax {
 /// the calling thread waits only for iterations that other threads have begun.
 bngrad_threads_t getPoolThreads();
 
-/// While a scope exists, loops of the calling thread run on `pool`.
+/// While a scope exists, loops of the calling thread run on `pool`, if it is
+/// not null.
 class PoolScope {
 public:
-  explicit PoolScope(xla::ffi::ThreadPool &pool);
+  explicit PoolScope(xla::ffi::ThreadPool *pool);
   ~PoolScope();
   PoolScope(const PoolScope &) = delete;
   PoolScope &operator=(const PoolScope &) = delete;

@@ -8,6 +8,8 @@
 
 #include "Gradient.h"
 
+#include <string>
+
 using namespace bngrad;
 using namespace bngrad::torch;
 
@@ -63,13 +65,33 @@ static Strides chooseLayout(const Problem &problem, const Strides &wanted) {
 
 Strides bngrad::torch::getDenseStrides(const Tensor &tensor) {
   Strides strides;
-  if (!tensor.isStridedOnCpu || tensor.rank > BNGRAD_MAX_RANK)
+  if (!tensor.isStrided || tensor.rank > BNGRAD_MAX_RANK)
     return strides;
   if (isDense(tensor.rank, tensor.sizes, tensor.strides))
     std::copy_n(tensor.strides, tensor.rank, strides.values);
   else
     setContiguous(tensor.rank, tensor.sizes, strides.values);
   return strides;
+}
+
+bool bngrad::torch::getStridesLike(const Tensor &input, Strides &strides) {
+  if (!input.isStrided || input.rank > BNGRAD_MAX_RANK)
+    return true; // Reported with the other errors.
+  if (isDense(input.rank, input.sizes, input.strides)) {
+    std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
+    return true;
+  }
+  AtenTensorHandle handle = nullptr;
+  if (aoti_torch_new_tensor_handle(input.get(), &handle))
+    return failByTorch("aoti_torch_new_tensor_handle");
+  StableIValue stack[6] = {pack(handle)};
+  if (torch_call_dispatcher("aten::empty_like", "", stack, TORCH_ABI_VERSION))
+    return failByTorch("aten::empty_like");
+  Tensor like;
+  if (!like.take(unpack<AtenTensorHandle>(stack[0])))
+    return false;
+  std::memcpy(strides.values, like.strides, like.rank * sizeof(int64_t));
+  return true;
 }
 
 static bool haveSameShape(const Tensor &lhs, const Tensor &rhs) {
@@ -97,7 +119,7 @@ static bool bringTo(const Strides &strides, Tensor &tensor) {
 static bool bringOperandsTo(const Strides &strides, Problem &problem) {
   for (int i = 0; i < kNumOperands; ++i) {
     Tensor &tensor = problem.tensors[i];
-    if (!tensor || !tensor.isStridedOnCpu || isScalar(i))
+    if (!tensor || !tensor.isStrided || isScalar(i))
       continue;
     if (isData(i)) {
       if (haveSameShape(tensor, problem.tensors[Input]) &&
@@ -117,8 +139,8 @@ static bool bringOperandsTo(const Strides &strides, Problem &problem) {
 
 /// Checks an operand that is a scalar, a tensor of PyTorch.
 static bool checkScalar(const Tensor &tensor, const char *name) {
-  if (!tensor.isStridedOnCpu || tensor.dtype != aoti_torch_dtype_int64())
-    return fail("%s: expected a tensor of int64 on the CPU", name);
+  if (!tensor.isStrided || tensor.dtype != aoti_torch_dtype_int64())
+    return fail("%s: expected a strided tensor of int64", name);
   for (int64_t dim = 0; dim < tensor.rank; ++dim)
     if (tensor.sizes[dim] != 1)
       return fail("%s: expected one element, got size %lld of dim %lld", name,
@@ -127,16 +149,33 @@ static bool checkScalar(const Tensor &tensor, const char *name) {
   return true;
 }
 
+static std::string getName(const Device &device) {
+  return device.isCuda() ? "cuda:" + std::to_string(device.index) : "cpu";
+}
+
+/// Checks that all tensors are on the device of input.
+static bool checkDevices(const Problem &problem) {
+  const Device &device = problem.tensors[Input].device;
+  for (int i = 0; i < kNumOperands; ++i) {
+    const Tensor &tensor = problem.tensors[i];
+    if (tensor && tensor.isStrided && !(tensor.device == device))
+      return fail("%s: expected the device of input, %s, got %s",
+                  problem.getName(i), getName(device).c_str(),
+                  getName(tensor.device).c_str());
+  }
+  return true;
+}
+
 /// Checks what the C library does not see.
 static bool checkOperands(const Problem &problem) {
   const Tensor &input = problem.tensors[Input];
-  if (!input.isStridedOnCpu)
-    return fail("input: expected a strided tensor on the CPU");
+  if (!input.verifyPlace("input") || !checkDevices(problem))
+    return false;
   if (input.rank > BNGRAD_MAX_RANK)
     return fail("input: expected rank of at most %d, got %lld", BNGRAD_MAX_RANK,
                 static_cast<long long>(input.rank));
-  if (isInput(problem.op, Mean) && !problem.tensors[Mean].isStridedOnCpu)
-    return fail("mean: expected a strided tensor on the CPU");
+  if (isInput(problem.op, Mean) && !problem.tensors[Mean].verifyPlace("mean"))
+    return false;
   for (int i = 0; i < kNumOperands; ++i)
     if (!problem.tensors[i].verifyStorage(problem.getName(i)))
       return false;
@@ -156,7 +195,7 @@ static bool makeResult(int operand, const Strides &strides, Problem &problem) {
   const Tensor &input = problem.tensors[Input];
   Tensor &result = problem.tensors[operand];
   if (isData(operand))
-    return result.makeEmpty(input.dtype, input.rank, input.sizes,
+    return result.makeEmpty(input.device, input.dtype, input.rank, input.sizes,
                             strides.values);
   int64_t sizes[1 + BNGRAD_MAX_FEATURE_DIMS] = {2}, rank = 0;
   int32_t dtype = isInput(problem.op, Mean) ? problem.tensors[Mean].dtype
@@ -173,7 +212,7 @@ static bool makeResult(int operand, const Strides &strides, Problem &problem) {
   }
   int64_t rowMajor[1 + BNGRAD_MAX_FEATURE_DIMS];
   setContiguous(rank, sizes, rowMajor);
-  return result.makeEmpty(dtype, rank, sizes, rowMajor);
+  return result.makeEmpty(input.device, dtype, rank, sizes, rowMajor);
 }
 
 static bool isWanted(const Problem &problem, int operand) {

@@ -22,6 +22,9 @@ struct Strides {
 /// tensor that compute() will reject.
 Strides getDenseStrides(const Tensor &tensor);
 
+/// The strides of empty_like: input's if it is dense, else PyTorch's choice.
+bool getStridesLike(const Tensor &input, Strides &strides);
+
 /// Makes and computes the results that `problem` wants, at least one: data with
 /// `strides`, other results row-major. Results that `problem` has are written
 /// to; such data have `strides`. Operands are copied if no kernel takes their

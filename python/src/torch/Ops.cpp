@@ -158,27 +158,6 @@ static bool takeStatistic(Arguments &arguments, Problem &problem) {
   return true;
 }
 
-/// The strides of empty_like: input's if it is dense, else PyTorch's choice.
-static bool getStridesLike(const Tensor &input, Strides &strides) {
-  if (!input.isStridedOnCpu || input.rank > BNGRAD_MAX_RANK)
-    return true; // Reported with the other errors.
-  if (isDense(input.rank, input.sizes, input.strides)) {
-    std::memcpy(strides.values, input.strides, input.rank * sizeof(int64_t));
-    return true;
-  }
-  AtenTensorHandle handle = nullptr;
-  if (aoti_torch_new_tensor_handle(input.get(), &handle))
-    return failByTorch("aoti_torch_new_tensor_handle");
-  StableIValue stack[6] = {pack(handle)};
-  if (torch_call_dispatcher("aten::empty_like", "", stack, TORCH_ABI_VERSION))
-    return failByTorch("aten::empty_like");
-  Tensor like;
-  if (!like.take(unpack<AtenTensorHandle>(stack[0])))
-    return false;
-  std::memcpy(strides.values, like.strides, like.rank * sizeof(int64_t));
-  return true;
-}
-
 /// Makes and computes the results, and puts them on the stack.
 static bool computeResults(Problem &problem, StableIValue *stack) {
   Strides strides;
@@ -276,10 +255,8 @@ static void kernel(StableIValue *stack, uint64_t, uint64_t) {
 /// Registers the ops permanently when the library is loaded: PyTorch would call
 /// their kernels even after the library was unloaded.
 [[gnu::constructor]] static void registerOps() {
-  TorchLibraryHandle definitions = nullptr, kernels = nullptr;
-  if (aoti_torch_library_init_def("bngrad", __FILE__, __LINE__, &definitions) ||
-      aoti_torch_library_init_impl("bngrad", "CPU", __FILE__, __LINE__,
-                                   &kernels))
+  TorchLibraryHandle definitions = nullptr;
+  if (aoti_torch_library_init_def("bngrad", __FILE__, __LINE__, &definitions))
     return;
   for (const char *schema : kSchemas)
     aoti_torch_library_def(definitions, schema);
@@ -291,6 +268,12 @@ static void kernel(StableIValue *stack, uint64_t, uint64_t) {
              {"batch_norm_backward_elemt", kernel<runElemt>},
              {"batch_norm_training", kernel<runTraining>},
              {"batch_norm_inference", kernel<runInference>}};
-  for (auto op : ops)
-    torch_library_impl(kernels, op.name, op.kernel, TORCH_ABI_VERSION);
+  for (const char *key : {"CPU", "CUDA"}) {
+    TorchLibraryHandle kernels = nullptr;
+    if (aoti_torch_library_init_impl("bngrad", key, __FILE__, __LINE__,
+                                     &kernels))
+      return;
+    for (auto op : ops)
+      torch_library_impl(kernels, op.name, op.kernel, TORCH_ABI_VERSION);
+  }
 }

@@ -1,4 +1,4 @@
-//===- Override.cpp - batch norms of aten on the CPU ----------------------===//
+//===- Override.cpp - batch norms of aten ---------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -41,7 +41,7 @@ void bngrad::torch::freeOptionalTensors(const StableIValue *stack, int count) {
 }
 
 bool bngrad::torch::isCoveredData(const Tensor &tensor) {
-  return tensor && tensor.isStridedOnCpu && tensor.hasKnownType() &&
+  return tensor && tensor.isStrided && tensor.hasKnownType() &&
          tensor.rank >= 2 && tensor.rank <= BNGRAD_MAX_RANK;
 }
 
@@ -51,7 +51,8 @@ bool bngrad::torch::haveSameSizes(const Tensor &lhs, const Tensor &rhs) {
 }
 
 bool bngrad::torch::isParameter(const Tensor &tensor, const Tensor &input) {
-  return tensor.isStridedOnCpu && tensor.hasKnownType() && tensor.rank == 1 &&
+  return tensor.isStrided && tensor.device == input.device &&
+         tensor.hasKnownType() && tensor.rank == 1 &&
          tensor.sizes[0] == input.sizes[1];
 }
 
@@ -82,23 +83,28 @@ static bool isChannelsLast(const Tensor &input, const int *order) {
   return true;
 }
 
-Strides bngrad::torch::getResultStrides(const Tensor &input,
-                                        bool hasDenseParameters) {
+bool bngrad::torch::getResultStrides(const Tensor &input, bool isCudnn,
+                                     bool hasDenseParameters,
+                                     Strides &strides) {
+  if (input.device.isCuda() && !isCudnn)
+    return getStridesLike(input, strides);
   static const int order2d[] = {1, 3, 2, 0}, order3d[] = {1, 4, 3, 2, 0};
-  Strides rowMajor, channelsLast;
-  setContiguous(input.rank, input.sizes, rowMajor.values);
   const int *order = input.rank == 4   ? order2d
                      : input.rank == 5 ? order3d
                                        : nullptr;
-  if (!order || (hasDenseParameters && hasStrides(input, rowMajor.values)))
-    return rowMajor;
+  setContiguous(input.rank, input.sizes, strides.values);
+  if (!order || (hasDenseParameters && hasStrides(input, strides.values)))
+    return true;
+  Strides channelsLast;
   int64_t product = 1;
   for (int64_t i = 0; i < input.rank; ++i) {
     channelsLast.values[order[i]] = product;
     product *= input.sizes[order[i]];
   }
-  bool isDense = hasDenseParameters && hasStrides(input, channelsLast.values);
-  return isDense || isChannelsLast(input, order) ? channelsLast : rowMajor;
+  if ((hasDenseParameters && hasStrides(input, channelsLast.values)) ||
+      isChannelsLast(input, order))
+    strides = channelsLast;
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,15 +126,19 @@ bool bngrad::torch::callOriginal(const char *op, StableIValue *stack) {
 namespace {
 struct Replacement {
   const char *op;
+  Kernels kernels;
   void (*kernel)(StableIValue *stack, uint64_t, uint64_t);
 };
 
-/// A pass of batch norms, whose kernels are replaced together.
-enum Pass { Backward, Forward, kNumPasses };
+/// The kernels of a pass of batch norms for a dispatch key, which are replaced
+/// together.
+struct Pass {
+  const char *name;
+  const char *key;
+  Kernels kernels;
+  const Replacement *all;
+};
 } // namespace
-
-static constexpr const char *kPassNames[] = {"backward", "forward"};
-static_assert(std::size(kPassNames) == kNumPasses);
 
 // These kernels have nothing to destroy when they throw an error.
 template <size_t i>
@@ -143,40 +153,52 @@ static void replaceForward(StableIValue *stack, uint64_t, uint64_t) {
     raise();
 }
 
-/// The kernels of a pass. The last one has no op.
+/// The kernels that replace ATen's. The last one has no op.
 template <size_t... i>
 static const Replacement *getBackward(std::index_sequence<i...>) {
   static const Replacement all[] = {
-      {kBackwardOps[i].name, replaceBackward<i>}..., {}};
+      {kBackwardOps[i].name, kBackwardOps[i].kernels, replaceBackward<i>}...,
+      {}};
   return all;
 }
 
 template <size_t... i>
 static const Replacement *getForward(std::index_sequence<i...>) {
-  static const Replacement all[] = {{kForwardOps[i].name, replaceForward<i>}...,
-                                    {}};
+  static const Replacement all[] = {
+      {kForwardOps[i].name, kForwardOps[i].kernels, replaceForward<i>}..., {}};
   return all;
 }
 
-static const Replacement *getReplacements(int pass) {
-  return pass == Backward
-             ? getBackward(std::make_index_sequence<std::size(kBackwardOps)>())
-             : getForward(std::make_index_sequence<std::size(kForwardOps)>());
-}
+static const Replacement *const kBackward =
+    getBackward(std::make_index_sequence<std::size(kBackwardOps)>());
+static const Replacement *const kForward =
+    getForward(std::make_index_sequence<std::size(kForwardOps)>());
 
-static TorchLibraryHandle libraries[kNumPasses];
+static const Pass kPasses[] = {{"backward", "CPU", ForCpu, kBackward},
+                               {"forward", "CPU", ForCpu, kForward},
+                               {"backward", "CUDA", ForCuda, kBackward},
+                               {"forward", "CUDA", ForCuda, kForward}};
+static TorchLibraryHandle libraries[std::size(kPasses)];
 
 extern "C" {
-/// The name of a pass; null after the last one.
-[[gnu::visibility("default")]] const char *bngradTorchGetPass(int number) {
-  return number < kNumPasses ? kPassNames[number] : nullptr;
+/// The name of a pass, and the dispatch key of its kernels; null after the last
+/// one.
+[[gnu::visibility("default")]] const char *bngradTorchGetPass(size_t number) {
+  return number < std::size(kPasses) ? kPasses[number].name : nullptr;
+}
+[[gnu::visibility("default")]] const char *bngradTorchGetKey(size_t number) {
+  return number < std::size(kPasses) ? kPasses[number].key : nullptr;
 }
 
 /// The name of a kernel that this library can replace, such as
 /// "native_batch_norm.out"; null after the last one of the pass.
 [[gnu::visibility("default")]] const char *bngradTorchGetReplaced(int pass,
                                                                   int number) {
-  return getReplacements(pass)[number].op;
+  const Replacement *each = kPasses[pass].all;
+  for (; each->op; ++each)
+    if ((each->kernels & kPasses[pass].kernels) && number-- == 0)
+      break;
+  return each->op;
 }
 
 /// Registers the kernels of a pass; 0 on success. Python counts the calls, one
@@ -185,19 +207,28 @@ extern "C" {
   TorchLibraryHandle &library = libraries[pass];
   if (library)
     return 0;
-  // Without a handle, PyTorch's kernel would compute everything.
-  if (!getHandle())
+  // Without a handle, PyTorch's kernel would compute everything. On a GPU, the
+  // first call reports it, as the process may not have a device yet.
+  const auto &[name, key, kernels, all] = kPasses[pass];
+  if (kernels == ForCpu && !getHandle(Device::getCpu()))
     return 1;
   fail("PyTorch refused to replace its kernel");
-  if (aoti_torch_library_init_impl("aten", "CPU", __FILE__, __LINE__, &library))
+  if (aoti_torch_library_init_impl("aten", key, __FILE__, __LINE__, &library))
     return 1;
-  for (const Replacement *each = getReplacements(pass); each->op; ++each)
-    if (torch_library_impl(library, each->op, each->kernel,
+  for (const Replacement *each = all; each->op; ++each)
+    if ((each->kernels & kernels) &&
+        torch_library_impl(library, each->op, each->kernel,
                            TORCH_ABI_VERSION)) {
       aoti_torch_delete_library_object(std::exchange(library, nullptr));
       return 1;
     }
   return 0;
+}
+
+/// Whether the C library can compute on a CUDA device: 0, or the error of this
+/// thread says why not.
+[[gnu::visibility("default")]] int bngradTorchVerifyDevice(int device) {
+  return !getHandle({aoti_torch_device_type_cuda(), device});
 }
 
 /// The error of this thread.

@@ -1,4 +1,4 @@
-//===- OverrideBackward.cpp - gradients of aten on the CPU ----------------===//
+//===- OverrideBackward.cpp - gradients of aten ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,29 +11,13 @@
 using namespace bngrad;
 using namespace bngrad::torch;
 
-/// The arguments of aten::native_batch_norm_backward.
-namespace backward {
-enum Argument {
-  GradOut,
-  Input,
-  Weight,
-  RunningMean,
-  RunningVar,
-  SaveMean,
-  SaveInvStd,
-  Train,
-  Epsilon,
-  OutputMask,
-  Reserve
-};
-} // namespace backward
-
 /// Whether the kernels compute the same as ATen's gradient.
 static bool isCovered(const Problem &problem) {
   const Tensor &input = problem.tensors[Input];
   const Tensor &gradOutput = problem.tensors[GradOutput];
   if (!isCoveredData(input) || !isCoveredData(gradOutput) ||
-      gradOutput.dtype != input.dtype || !haveSameSizes(gradOutput, input))
+      !(gradOutput.device == input.device) || gradOutput.dtype != input.dtype ||
+      !haveSameSizes(gradOutput, input))
     return false;
   const Tensor &mean = problem.tensors[Mean];
   for (Operand operand : {Mean, Statistic, Scale}) {
@@ -48,8 +32,11 @@ static bool isCovered(const Problem &problem) {
 }
 
 /// Reads the output mask, a list of three.
-static bool readMask(StableIValue slot, bool (&wants)[kNumOperands]) {
-  auto list = unpack<StableListHandle>(slot);
+static bool readMask(const BackwardOp &op, const StableIValue *stack,
+                     bool (&wants)[kNumOperands]) {
+  if (op.mask == kAlways)
+    return true;
+  auto list = unpack<StableListHandle>(stack[op.mask]);
   size_t size = 0;
   if (torch_list_size(list, &size) || size != kNumOutputs)
     return false;
@@ -64,8 +51,8 @@ static bool readMask(StableIValue slot, bool (&wants)[kNumOperands]) {
 
 static bool readOperands(const BackwardOp &op, const StableIValue *stack,
                          Problem &problem) {
-  bool train = unpack<bool>(stack[backward::Train]);
-  double epsilon = unpack<double>(stack[backward::Epsilon]);
+  bool train = op.training == kAlways || unpack<bool>(stack[op.training]);
+  auto epsilon = unpack<double>(stack[op.epsilon]);
   OpOptions &options = problem.options;
   options.num_feature_dims = 1;
   options.feature_dims[0] = 1;
@@ -75,37 +62,73 @@ static bool readOperands(const BackwardOp &op, const StableIValue *stack,
       train ? BNGRAD_STATISTIC_INV_STD : BNGRAD_STATISTIC_VARIANCE;
   options.epsilon = train ? 0 : epsilon;
   auto &of = problem.tensors;
-  auto *borrowWeight = op.hasReserve ? borrow : borrowOptional;
-  return borrow(stack[backward::GradOut], of[GradOutput]) &&
-         borrow(stack[backward::Input], of[Input]) &&
-         borrowWeight(stack[backward::Weight], of[Scale]) &&
-         borrowOptional(
-             stack[train ? backward::SaveMean : backward::RunningMean],
-             of[Mean]) &&
-         borrowOptional(
-             stack[train ? backward::SaveInvStd : backward::RunningVar],
-             of[Statistic]);
+  auto *borrowScale = op.isScaleOptional ? borrowOptional : borrow;
+  int mean = train ? op.getSaved() : op.getRunning();
+  return borrow(stack[op.gradOutput], of[GradOutput]) &&
+         borrow(stack[op.input], of[Input]) &&
+         borrowScale(stack[op.scale], of[Scale]) &&
+         borrowOptional(stack[mean], of[Mean]) &&
+         borrowOptional(stack[mean + 1], of[Statistic]);
 }
 
 static void freeArguments(const BackwardOp &op, const StableIValue *stack) {
-  int numRequired = op.hasReserve ? backward::RunningMean : backward::Weight;
-  freeTensors(stack, numRequired);
-  freeOptionalTensors(stack + numRequired, backward::Train - numRequired);
-  torch_delete_list(unpack<StableListHandle>(stack[backward::OutputMask]));
-  if (op.hasReserve)
-    freeTensors(stack + backward::Reserve, 1);
+  freeTensors(stack + op.gradOutput, 1);
+  freeTensors(stack + op.input, 1);
+  (op.isScaleOptional ? freeOptionalTensors : freeTensors)(stack + op.scale, 1);
+  freeOptionalTensors(stack + op.getRunning(), 4);
+  if (op.mask != kAlways)
+    torch_delete_list(unpack<StableListHandle>(stack[op.mask]));
+  if (op.reserve != kNone)
+    freeTensors(stack + op.reserve, 1);
+}
+
+/// Replaces a tensor by its copy of another type.
+static bool convert(int32_t dtype, Tensor &tensor) {
+  Tensor copy;
+  const int64_t stride = 1;
+  if (!copy.makeEmpty(tensor.device, dtype, tensor.rank, tensor.sizes, &stride))
+    return false;
+  if (aoti_torch_copy_(copy.get(), tensor.get(), /*non_blocking=*/0))
+    return failByTorch("aoti_torch_copy_");
+  tensor = static_cast<Tensor &&>(copy);
+  return true;
+}
+
+/// Converts the weight of a model of 16 bits to the type of the statistics,
+/// which on a GPU is f32.
+static bool convertScale(Problem &problem) {
+  const Tensor &input = problem.tensors[Input], &mean = problem.tensors[Mean];
+  Tensor &scale = problem.tensors[Scale];
+  if (!scale || !mean || scale.dtype == mean.dtype || !input.device.isCuda() ||
+      scale.dtype != input.dtype || !isParameter(scale, input))
+    return true;
+  return convert(mean.dtype, scale);
 }
 
 /// Computes the gradient if the kernels cover it. Does not take the arguments.
 static bool computeBackward(const BackwardOp &op, const StableIValue *stack,
                             Problem &problem) {
   auto &wants = problem.wants;
-  if (!readMask(stack[backward::OutputMask], wants) ||
-      !readOperands(op, stack, problem) || !isCovered(problem))
+  if (!readMask(op, stack, wants) || !readOperands(op, stack, problem))
+    return false;
+  const Tensor &scale = problem.tensors[Scale];
+  int32_t parameterType = scale ? scale.dtype : problem.tensors[Mean].dtype;
+  if (!convertScale(problem) || !isCovered(problem))
     return false;
   if (!wants[GradInput] && !wants[GradScale] && !wants[GradOffset])
     return true;
-  return compute(problem, getResultStrides(problem.tensors[Input]));
+  const Tensor &input = problem.tensors[Input];
+  Strides strides;
+  if (!getResultStrides(input, op.isCudnn(), /*hasDenseParameters=*/true,
+                        strides) ||
+      !compute(problem, strides))
+    return false;
+  for (Operand operand : {GradScale, GradOffset})
+    if (Tensor &result = problem.tensors[operand];
+        result && result.dtype != parameterType &&
+        !convert(parameterType, result))
+      return false;
+  return true;
 }
 
 bool bngrad::torch::runBackward(const BackwardOp &op, StableIValue *stack) {

@@ -1,4 +1,4 @@
-//===- OverrideForward.cpp - forward passes of aten on the CPU ------------===//
+//===- OverrideForward.cpp - forward passes of aten -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -32,8 +32,9 @@ static bool readForwardOperands(const ForwardOp &op, const StableIValue *stack,
   problem.wants[Output] = problem.wants[InvStd] = op.hasOutput();
   problem.wants[Variance] = !op.hasOutput();
   auto &of = problem.tensors;
+  auto *borrowScale = op.isScaleOptional ? borrowOptional : borrow;
   if (!borrow(stack[0], of[Input]) ||
-      (op.scale != kNone && (!borrowOptional(stack[op.scale], of[Scale]) ||
+      (op.scale != kNone && (!borrowScale(stack[op.scale], of[Scale]) ||
                              !borrowOptional(stack[op.scale + 1], of[Offset]))))
     return false;
   if (op.running == kNone)
@@ -45,9 +46,18 @@ static bool readForwardOperands(const ForwardOp &op, const StableIValue *stack,
                        of[isTraining ? RunningVariance : Statistic]);
 }
 
+/// The type of ATen's statistics. `parameter` may be null.
+static int32_t getStatisticsType(const ForwardOp &op, const Tensor &input,
+                                 const Tensor *parameter) {
+  if (!input.device.isCuda() || op.isCudnn())
+    return parameter ? parameter->dtype : input.dtype;
+  return toTorchType(input.getType() == BNGRAD_DTYPE_F64 ? BNGRAD_DTYPE_F64
+                                                         : BNGRAD_DTYPE_F32);
+}
+
 /// Whether the kernels compute the same as ATen's forward pass, and the type of
 /// its statistics.
-static bool isForwardCovered(Problem &problem) {
+static bool isForwardCovered(const ForwardOp &op, Problem &problem) {
   bool isTraining = problem.op == OpKind::Training;
   const Tensor &input = problem.tensors[Input];
   // ATen refuses data without elements.
@@ -75,7 +85,7 @@ static bool isForwardCovered(Problem &problem) {
     if (!isParameter(*parameter, input) || parameter->dtype != typed->dtype)
       return false;
   }
-  problem.channelType = typed ? typed->dtype : input.dtype;
+  problem.channelType = getStatisticsType(op, input, typed);
   return !typed || isParameterType(*typed, input);
 }
 
@@ -87,12 +97,14 @@ static bool readGivenResults(const ForwardOp &op, const StableIValue *stack,
   const Tensor &input = problem.tensors[Input];
   Tensor &output = problem.tensors[Output];
   if (!borrow(stack[op.out], output) || !isCoveredData(output) ||
-      output.dtype != input.dtype || !haveSameSizes(output, input) ||
+      !(output.device == input.device) || output.dtype != input.dtype ||
+      !haveSameSizes(output, input) ||
       !isDense(output.rank, output.sizes, output.strides))
     return false;
-  // In evaluation, ATen does not touch the others.
+  // In evaluation, ATen does not touch the others on CPUs, and resizes them on
+  // GPUs.
   if (problem.op != OpKind::Training)
-    return true;
+    return !input.device.isCuda();
   int next = op.out;
   for (Operand operand : {Mean, InvStd}) {
     Tensor &result = problem.tensors[operand];
@@ -115,35 +127,65 @@ static bool areDense(const Problem &problem) {
 }
 
 /// The strides with which data are computed.
-static Strides chooseStrides(const ForwardOp &op, const Problem &problem) {
+static bool chooseStrides(const ForwardOp &op, const Problem &problem,
+                          Strides &strides) {
   const Tensor &input = problem.tensors[Input];
-  if (!op.hasOutput())
-    return getDenseStrides(input);
-  if (op.out != kNone)
-    return getDenseStrides(problem.tensors[Output]);
-  return getResultStrides(input, areDense(problem));
+  if (op.hasOutput() && op.out == kNone)
+    return getResultStrides(input, op.isCudnn(), areDense(problem), strides);
+  strides = getDenseStrides(op.hasOutput() ? problem.tensors[Output] : input);
+  return true;
 }
 
-/// Makes the results that the C library does not compute: the empty statistics
-/// of evaluation, and cuDNN's reserve space.
+static bool makeEmptyResult(const Problem &problem, int32_t dtype,
+                            Tensor &result) {
+  const int64_t none = 0, one = 1;
+  return result.makeEmpty(problem.tensors[Input].device, dtype, 1, &none, &one);
+}
+
+/// The statistics of evaluation by ATen's kernels for GPUs: the running mean,
+/// and the inv_std of the running variance.
+static bool makeRunningResults(const Problem &problem, Tensor &mean,
+                               Tensor &invStd) {
+  StableIValue stack[3] = {};
+  for (int i : {0, 1}) {
+    AtenTensorHandle handle = nullptr;
+    if (aoti_torch_new_tensor_handle(
+            problem.tensors[i == 0 ? Mean : Statistic].get(), &handle))
+      return failByTorch("aoti_torch_new_tensor_handle");
+    stack[i] = pack(handle);
+  }
+  stack[2] = pack(problem.options.epsilon);
+  if (torch_call_dispatcher("bngrad::_running_statistics", "", stack,
+                            TORCH_ABI_VERSION))
+    return failByTorch("bngrad::_running_statistics");
+  return mean.take(unpack<AtenTensorHandle>(stack[0])) &&
+         invStd.take(unpack<AtenTensorHandle>(stack[1]));
+}
+
+/// Makes the results that the C library does not compute: the statistics of
+/// evaluation, which mostly are empty, and cuDNN's reserve space.
 static bool makeOtherResults(const ForwardOp &op, const Problem &problem,
                              Tensor &mean, Tensor &invStd, Tensor &reserve) {
   if (op.out != kNone)
     return true;
-  const int64_t none = 0, one = 1;
-  auto make = [&](Tensor &tensor, int32_t dtype) {
-    return tensor.makeEmpty(dtype, 1, &none, &one);
-  };
-  return (problem.op == OpKind::Training ||
-          (make(mean, problem.channelType) &&
-           make(invStd, problem.channelType))) &&
-         (op.numResults < 4 || make(reserve, aoti_torch_dtype_uint8()));
+  if (op.numResults == 4 &&
+      !makeEmptyResult(problem, aoti_torch_dtype_uint8(), reserve))
+    return false;
+  if (problem.op == OpKind::Training)
+    return true;
+  if (problem.tensors[Input].device.isCuda() && !op.isCudnn())
+    return makeRunningResults(problem, mean, invStd);
+  return makeEmptyResult(problem, problem.channelType, mean) &&
+         makeEmptyResult(problem, problem.channelType, invStd);
 }
 
 static void freeArguments(const ForwardOp &op, const StableIValue *stack) {
   freeTensors(stack, 1);
-  if (op.scale != kNone)
-    freeOptionalTensors(stack + op.scale, 2);
+  if (op.scale != kNone) {
+    (op.isScaleOptional ? freeOptionalTensors : freeTensors)(stack + op.scale,
+                                                             1);
+    freeOptionalTensors(stack + op.scale + 1, 1);
+  }
   if (op.running != kNone)
     (op.isRunningOptional ? freeOptionalTensors
                           : freeTensors)(stack + op.running, 2);
@@ -155,10 +197,11 @@ static bool computeForward(const ForwardOp &op, StableIValue *stack,
                            Problem &problem) {
   auto &of = problem.tensors;
   Tensor mean, invStd, reserve;
-  if (!readForwardOperands(op, stack, problem) || !isForwardCovered(problem) ||
-      !readGivenResults(op, stack, problem) ||
+  Strides strides;
+  if (!readForwardOperands(op, stack, problem) ||
+      !isForwardCovered(op, problem) || !readGivenResults(op, stack, problem) ||
       !makeOtherResults(op, problem, mean, invStd, reserve) ||
-      !compute(problem, chooseStrides(op, problem)))
+      !chooseStrides(op, problem, strides) || !compute(problem, strides))
     return false;
   freeArguments(op, stack);
   if (op.out != kNone) {

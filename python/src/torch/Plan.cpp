@@ -12,6 +12,7 @@
 #include "../ProcessHandle.h"
 
 #include <cstdlib>
+#include <dlfcn.h>
 
 using namespace bngrad;
 using namespace bngrad::torch;
@@ -49,11 +50,14 @@ static void runThreads(void *, int n, void (*body)(void *, int, int),
     runRange(0, n, &loop);
 }
 
-bngradHandle_t bngrad::torch::getHandle() {
+bngradHandle_t bngrad::torch::getHandle(const Device &device) {
   bngrad_threads_t threads = {sizeof(threads), nullptr, countThreads,
                               runThreads};
   bngradHandle_t handle;
-  if (python::getProcessHandle(threads, handle) == BNGRAD_SUCCESS)
+  bngradStatus_t status = device.isCuda()
+                              ? python::getCudaHandle(device.index, handle)
+                              : python::getProcessHandle(threads, handle);
+  if (status == BNGRAD_SUCCESS)
     return handle;
   fail("%s", bngradGetLastError());
   return nullptr;
@@ -96,8 +100,8 @@ static const char *getTypeName(int32_t dtype) {
 
 static bool createDescriptor(const Tensor &tensor, const char *name,
                              bngradTensorDescriptor_t &descriptor) {
-  if (!tensor.isStridedOnCpu)
-    return fail("%s: expected a strided tensor on the CPU", name);
+  if (!tensor.verifyPlace(name))
+    return false;
   if (!tensor.hasKnownType())
     return fail("%s: expected dtype float16, bfloat16, float32 or float64, "
                 "got %s",
@@ -123,7 +127,7 @@ static bool createDescriptors(const Problem &problem,
 
 static bool makePlan(Problem &problem, Plan &plan) {
   TensorDescriptors tensors;
-  bngradHandle_t handle = getHandle();
+  bngradHandle_t handle = getHandle(problem.tensors[Input].device);
   if (!handle || !createDescriptors(problem, tensors))
     return false;
   bngradStatus_t status =
@@ -144,6 +148,9 @@ public:
   void set(const Problem &problem) {
     size = 0;
     hash = 0xcbf29ce484222325;
+    // All operands are on this device.
+    add(problem.tensors[Input].device.type);
+    add(problem.tensors[Input].device.index);
     add(static_cast<int64_t>(problem.op));
     const OpOptions &options = problem.options;
     add(options.statistics);
@@ -160,8 +167,8 @@ public:
         continue;
       add(i);
       add(tensor.dtype);
-      add(tensor.isStridedOnCpu);
-      if (!tensor.isStridedOnCpu)
+      add(tensor.isStrided);
+      if (!tensor.isStrided)
         continue;
       add(tensor.rank);
       for (int64_t dim = 0; dim < tensor.rank; ++dim) {
@@ -190,7 +197,7 @@ private:
   /// Suffices for any op on tensors with so many dims.
   static constexpr int kDims = 5;
   static constexpr int kOperands = detail::countMostArguments(/*ofCall=*/false);
-  static constexpr int kMost = 7 + kDims + kOperands * (4 + 2 * kDims);
+  static constexpr int kMost = 9 + kDims + kOperands * (4 + 2 * kDims);
   int size = 0;
   uint64_t hash = 0;
   int64_t values[kMost];
@@ -277,20 +284,61 @@ static bool getData(const Problem &problem, void *(&data)[kNumOperands]) {
   return true;
 }
 
+/// PyTorch's current stream of a CUDA device.
+static bool getStream(const Device &device, void *&stream) {
+  using Function = AOTITorchError(int32_t device, void **stream);
+  // PyTorch's builds for CPUs lack it.
+  static auto *const function = [] {
+    void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    return reinterpret_cast<Function *>(
+        library ? dlsym(library, "aoti_torch_get_current_cuda_stream")
+                : nullptr);
+  }();
+  if (!function)
+    return fail(
+        "input: expected a device of PyTorch for CUDA, got another one");
+  return !function(device.index, &stream) ||
+         failByTorch("aoti_torch_get_current_cuda_stream");
+}
+
+/// Computes on a GPU, in PyTorch's current stream. The workspace is memory of
+/// PyTorch's allocator, which only later work in this stream gets again.
+static bool runOnCuda(const Plan &plan, const Problem &problem,
+                      void *const (&data)[kNumOperands]) {
+  const Device &device = problem.tensors[Input].device;
+  Tensor workspace;
+  void *stream = nullptr, *memory = nullptr;
+  const auto size = static_cast<int64_t>(plan.workspaceSize), one = int64_t{1};
+  return getStream(device, stream) &&
+         workspace.makeEmpty(device, aoti_torch_dtype_uint8(), 1, &size,
+                             &one) &&
+         workspace.getMutableData(memory) &&
+         check(
+             plan.descriptor.compute(memory, plan.workspaceSize, data, stream),
+             problem);
+}
+
+static bool runOnCpu(const Plan &plan, const Problem &problem,
+                     void *const (&data)[kNumOperands]) {
+  alignas(64) char small[4096];
+  bool isSmall = plan.workspaceSize <= sizeof(small);
+  void *workspace = isSmall ? small : malloc(plan.workspaceSize);
+  if (!workspace)
+    return fail("expected %zu bytes for a workspace, got no memory",
+                plan.workspaceSize);
+  bool isGood = check(
+      plan.descriptor.compute(workspace, plan.workspaceSize, data), problem);
+  if (!isSmall)
+    free(workspace);
+  return isGood;
+}
+
 bool bngrad::torch::run(Problem &problem) {
   const Plan *plan = getPlan(problem);
   void *data[kNumOperands];
   if (!plan || !getData(problem, data))
     return false;
-  alignas(64) char small[4096];
-  bool isSmall = plan->workspaceSize <= sizeof(small);
-  void *workspace = isSmall ? small : malloc(plan->workspaceSize);
-  if (!workspace)
-    return fail("expected %zu bytes for a workspace, got no memory",
-                plan->workspaceSize);
-  bool isGood = check(
-      plan->descriptor.compute(workspace, plan->workspaceSize, data), problem);
-  if (!isSmall)
-    free(workspace);
-  return isGood;
+  return problem.tensors[Input].device.isCuda()
+             ? runOnCuda(*plan, problem, data)
+             : runOnCpu(*plan, problem, data);
 }

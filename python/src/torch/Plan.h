@@ -14,10 +14,10 @@
 
 namespace bngrad::torch {
 
-/// The handle of all calls, which lives as long as the process. Null and the
-/// error of this thread if the C library refuses to create one, as for a bad
-/// BNGRAD_ISA.
-bngradHandle_t getHandle();
+/// The handle of all calls on a device, which lives as long as the process.
+/// Null and the error of this thread if the C library refuses to create one, as
+/// for a bad BNGRAD_ISA.
+bngradHandle_t getHandle(const Device &device);
 
 /// A call of the C library.
 struct Problem {

@@ -29,6 +29,7 @@ static thread_local char lastError[1024];
 // of a few elements reads the properties of eight tensors.
 static const int32_t kStrided = aoti_torch_layout_strided();
 static const int32_t kCpu = aoti_torch_device_type_cpu();
+static const int32_t kCuda = aoti_torch_device_type_cuda();
 static const struct {
   bngradDtype_t type;
   int32_t dtype;
@@ -86,7 +87,8 @@ Tensor &Tensor::operator=(Tensor &&other) noexcept {
   strides = other.strides;
   dtype = other.dtype;
   type = other.type;
-  isStridedOnCpu = other.isStridedOnCpu;
+  device = other.device;
+  isStrided = other.isStrided;
   isOwned = other.isOwned;
   return *this;
 }
@@ -117,14 +119,18 @@ bool Tensor::readFacts() {
     reset();
     return true;
   }
-  int32_t layout = -1, device = -1;
+  int32_t layout = -1;
+  device.index = 0;
   if (aoti_torch_get_layout(handle, &layout) ||
-      aoti_torch_get_device_type(handle, &device) ||
+      aoti_torch_get_device_type(handle, &device.type) ||
+      (device.type == kCuda &&
+       aoti_torch_get_device_index(handle, &device.index)) ||
       aoti_torch_get_dtype(handle, &dtype) || aoti_torch_get_dim(handle, &rank))
     return failByTorch("aoti_torch_get_dim");
   type = fromTorchType(dtype);
-  isStridedOnCpu = layout == kStrided && device == kCpu;
-  return !isStridedOnCpu || readShape();
+  isStrided =
+      layout == kStrided && (device.type == kCpu || device.type == kCuda);
+  return !isStrided || readShape();
 }
 
 bool Tensor::readShape() {
@@ -145,15 +151,17 @@ bool Tensor::takeOptional(StableIValue slot) {
   return true;
 }
 
-bool Tensor::makeEmpty(int32_t newDtype, int64_t newRank,
-                       const int64_t *newSizes, const int64_t *newStrides) {
+bool Tensor::makeEmpty(const Device &newDevice, int32_t newDtype,
+                       int64_t newRank, const int64_t *newSizes,
+                       const int64_t *newStrides) {
   AtenTensorHandle newHandle = nullptr;
-  if (aoti_torch_empty_strided(newRank, newSizes, newStrides, newDtype, kCpu, 0,
-                               &newHandle))
+  if (aoti_torch_empty_strided(newRank, newSizes, newStrides, newDtype,
+                               newDevice.type, newDevice.index, &newHandle))
     return failByTorch("aoti_torch_empty_strided");
   reset();
   handle = newHandle;
-  isOwned = isStridedOnCpu = true;
+  device = newDevice;
+  isOwned = isStrided = true;
   dtype = newDtype;
   type = fromTorchType(dtype);
   rank = newRank;
@@ -174,6 +182,11 @@ bool Tensor::isEmpty() const {
   return false;
 }
 
+bool Tensor::verifyPlace(const char *name) const {
+  return isStrided ||
+         fail("%s: expected a strided tensor on a CPU or a CUDA device", name);
+}
+
 /// Bytes of an element of a PyTorch type.
 static int64_t getBytes(int32_t dtype) {
   for (const auto &known : kTypes)
@@ -183,7 +196,7 @@ static int64_t getBytes(int32_t dtype) {
 }
 
 bool Tensor::verifyStorage(const char *name) const {
-  if (!handle || !isStridedOnCpu || isEmpty())
+  if (!handle || !isStrided || isEmpty())
     return true;
   int64_t size = 0, end = 0;
   if (aoti_torch_get_storage_size(handle, &size) ||
@@ -265,7 +278,7 @@ bool bngrad::torch::hasStrides(const Tensor &tensor, const int64_t *strides) {
 
 bool bngrad::torch::copyWithStrides(const Tensor &from, const int64_t *strides,
                                     Tensor &to) {
-  if (!to.makeEmpty(from.dtype, from.rank, from.sizes, strides))
+  if (!to.makeEmpty(from.device, from.dtype, from.rank, from.sizes, strides))
     return false;
   if (aoti_torch_copy_(to.get(), from.get(), /*non_blocking=*/0))
     return failByTorch("aoti_torch_copy_");

@@ -57,6 +57,18 @@ template <typename T> StableIValue pack(T value) {
 /// Takes the handle in a slot of type `Tensor?`; null if none.
 AtenTensorHandle takeOptional(StableIValue slot);
 
+/// The device of a tensor, with PyTorch's numbers.
+struct Device {
+  int32_t type = -1;
+  int32_t index = 0;
+
+  static Device getCpu() { return {aoti_torch_device_type_cpu(), 0}; }
+  bool isCuda() const { return type == aoti_torch_device_type_cuda(); }
+  bool operator==(const Device &other) const {
+    return type == other.type && index == other.index;
+  }
+};
+
 /// A tensor, owned or borrowed, or none, with its properties.
 class Tensor {
 public:
@@ -76,14 +88,18 @@ public:
   /// Takes a slot of type `Tensor?`.
   bool takeOptional(StableIValue slot);
 
-  /// Makes an uninitialized tensor on the CPU.
-  bool makeEmpty(int32_t dtype, int64_t rank, const int64_t *sizes,
-                 const int64_t *strides);
+  /// Makes an uninitialized tensor.
+  bool makeEmpty(const Device &device, int32_t dtype, int64_t rank,
+                 const int64_t *sizes, const int64_t *strides);
 
   /// Moves this tensor to a slot, an undefined tensor if there is none.
   StableIValue release();
 
   void reset();
+
+  /// Checks that it has strides and is on a CPU or a CUDA device. The error
+  /// calls the tensor `name`.
+  bool verifyPlace(const char *name) const;
 
   explicit operator bool() const { return handle != nullptr; }
   AtenTensorHandle get() const { return handle; }
@@ -107,8 +123,9 @@ public:
   const int64_t *sizes = nullptr;
   const int64_t *strides = nullptr;
   int32_t dtype = 0;
-  /// Whether it has strides and is in CPU memory.
-  bool isStridedOnCpu = false;
+  Device device;
+  /// Whether it has strides and is in the memory of a CPU or a CUDA device.
+  bool isStrided = false;
 
 private:
   bool readFacts();

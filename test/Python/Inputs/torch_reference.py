@@ -137,6 +137,32 @@ class ExpectedForward:
             assert ((abs(result - value) <= bound) | (np.isnan(result) & np.isnan(value))).all(), name
 
 
+def make_backward(seed):
+    """Random arguments of aten::native_batch_norm_backward, and what it computes."""
+    choose = random.Random(seed)
+    generator = torch.Generator().manual_seed(seed)
+    shape = [choose.choice([1, 2, 3, 5, 8, 17, 33]) for _ in range(choose.randint(2, 5))]
+    if choose.random() < 0.1:
+        shape[choose.randrange(len(shape))] = choose.choice([0, 700])
+    while torch.Size(shape).numel() > 50000:
+        shape[shape.index(max(shape))] //= 2
+    dtype = choose.choice(DTYPES)
+    parameter_type = parameter_type_of(dtype, choose)
+    data = [lay_out(make_data(generator, shape, dtype, offset=offset),
+                              choose.choice(LAYOUTS), generator) for offset in (0.3, -0.7)]
+    mean, variance, scale = make_parameters(generator, shape[1:2], parameter_type)
+    weight = choose.choice([scale, None])
+    output_mask = [choose.random() < 0.8 for _ in range(3)]
+    epsilon = choose.choice([1e-5, 1e-3])
+    if choose.random() < 0.5:
+        arguments = (*data, weight, None, None, mean, variance, True, epsilon, output_mask)
+        keywords = {"inv_std": variance}
+    else:
+        arguments = (*data, weight, mean, variance, None, None, False, epsilon, output_mask)
+        keywords = {"variance": variance, "epsilon": epsilon, "statistics": "global"}
+    return arguments, Expected(*data, mean, scale=weight, **keywords)
+
+
 def make_forward(seed, is_training=None):
     """Random arguments of aten::native_batch_norm."""
     choose = random.Random(seed)
