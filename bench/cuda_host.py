@@ -2,7 +2,7 @@
 
     python3 bench/cuda_host.py [--output=FILE.md] [--rounds=N] [--tools=FOLDER] [--ptxas=PATH]
 
-Needs the C library and the compiler library in build/, and clang. No GPU takes part: native/StubCuda.c
+Needs the C library, the compiler library and the ready kernels for GPUs in build/, and clang. No GPU takes part: native/StubCuda.c
 stands for the driver. Times of a real driver come on top: of its assembler, which `ptxas` stands for if it is found,
 and of its functions, whose calls are counted.
 """
@@ -41,9 +41,9 @@ def build(tools, folder):
                     f"-Wl,-rpath,{libraries}", "-ldl"], check=True)
 
 
-def run(folder, cache, case):
-    """The output of the program with the folder `cache`."""
-    environment = os.environ | {"BNGRAD_CUDA_DRIVER": str(folder / "stub.so"), "BNGRAD_CACHE_DIR": str(cache)}
+def run(folder, cache, case, **variables):
+    """The output of the program with the folder `cache`, and more environment variables."""
+    environment = os.environ | {"BNGRAD_CUDA_DRIVER": str(folder / "stub.so"), "BNGRAD_CACHE_DIR": str(cache)} | variables
     return subprocess.run([folder / "calls", *case.split()], env=environment, capture_output=True, text=True,
                           check=True).stdout
 
@@ -65,9 +65,17 @@ def assemble(ptxas, cache):
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
+def count_calls(output):
+    """The launches in a later call, and the driver's other functions."""
+    calls = output.split("later calls:\n")[1].splitlines()
+    launches = [line for line in calls if line.startswith("cuLaunchKernelEx")]
+    others = sum(float(line.split()[1]) for line in calls) - float(launches[0].split()[1])
+    return launches[0].split()[1], f"{others:g}"
+
+
 def measure(folder, case, rounds, ptxas):
-    """The times of a case in the rounds, and the driver's calls in a call."""
-    times = {"cold": [], "cpu": [], "warm": [], "call": [], "ptxas": []}
+    """The times of a case in the rounds, the driver's calls in a call, and the launches of the ready kernels."""
+    times = {"cold": [], "cpu": [], "warm": [], "call": [], "ptxas": [], "ready": [], "ready_call": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory(dir=folder) as cache:
             for name in ("cold", "warm"):
@@ -78,10 +86,10 @@ def measure(folder, case, rounds, ptxas):
                     times["cpu"].append(number(output, "cpu_ms"))
             if ptxas:
                 times["ptxas"].append(assemble(ptxas, cache))
-    calls = output.split("later calls:\n")[1].splitlines()
-    launches = [line for line in calls if line.startswith("cuLaunchKernelEx")]
-    others = sum(float(line.split()[1]) for line in calls) - float(launches[0].split()[1])
-    return times, launches[0].split()[1], f"{others:g}"
+        ready = run(folder, "", case, BNGRAD_COMPILER="")
+        times["ready"].append(number(ready, "create_ms") + number(ready, "first_ms"))
+        times["ready_call"].append(number(ready, "call_us"))
+    return times, count_calls(output), count_calls(ready)[0]
 
 
 def main():
@@ -97,11 +105,12 @@ def main():
         build(arguments.tools.resolve(), folder)
         for op in OPS:
             for data in DATA:
-                times, launches, others = measure(folder, f"{op} {data}", arguments.rounds, arguments.ptxas)
+                times, (launches, others), ready_launches = measure(folder, f"{op} {data}", arguments.rounds, arguments.ptxas)
                 ptxas = f"{min(times['ptxas']):.3g}" if times["ptxas"] else "-"
-                cold, warm = (f"{statistics.median(times[name]):.3g}" for name in ("cold", "warm"))
+                cold, warm, ready = (f"{statistics.median(times[name]):.3g}" for name in ("cold", "warm", "ready"))
                 rows.append(f"| {op} | {data} | {cold} | {min(times['cpu']):.3g} | {ptxas} | {warm} | "
-                            f"{min(times['call']):.2f} | {launches} | {others} |")
+                            f"{min(times['call']):.2f} | {launches} | {others} | {ready} | "
+                            f"{min(times['ready_call']):.2f} | {ready_launches} |")
                 print(rows[-1], flush=True)
     described = machine.describe(ROOT, 1)
     lines = [
@@ -119,8 +128,11 @@ def main():
         f"microseconds, the least of all rounds (goal {GOALS['call']}). In such a call, the library launches *kernels*, and",
         "calls *other* functions of the driver, which neither wait nor allocate.",
         "",
-        "| op | data | cold | CPU | ptxas | warm | call | kernels | other |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
+        "*ready* is the time of the first call without a compiler, by ready kernels, in milliseconds (the median); *call*",
+        "and *kernels* after it are those of the ready kernels.",
+        "",
+        "| op | data | cold | CPU | ptxas | warm | call | kernels | other | ready | call | kernels |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *rows,
         "",
     ]

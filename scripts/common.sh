@@ -116,9 +116,12 @@ configuration() {
     -DPython3_EXECUTABLE="$python"
 }
 
-# has_new_mpi: whether an MPI was installed since $build was configured.
-has_new_mpi() {
+# has_new_tools: whether an MPI or ptxas was installed since $build was configured.
+has_new_tools() {
   local name
+  if [ -x "$build/cuda/nvidia/cu13/bin/ptxas" ] && grep -q '^BNGRAD_PTXAS:.*-NOTFOUND$' "$build/CMakeCache.txt"; then
+    return 0
+  fi
   for name in openmpi mpich; do
     if command -v "mpicc.$name" >/dev/null &&
       grep -q "^BNGRAD_MPICC_${name^^}:.*-NOTFOUND$" "$build/CMakeCache.txt"; then
@@ -131,7 +134,7 @@ has_new_mpi() {
 # Configures $build, unless it is; BNGRAD_CMAKE_FLAGS adds options.
 configure() {
   require_space 1000 "$build"
-  if [ ! -f "$build/build.ninja" ] || has_new_mpi; then
+  if [ ! -f "$build/build.ninja" ] || has_new_tools; then
     local arguments
     mapfile -t arguments < <(configuration)
     "${arguments[@]}" -S "$root" -B "$build" ${BNGRAD_CMAKE_FLAGS:-} >"$build/configure.log" 2>&1 ||
@@ -177,11 +180,18 @@ install_parser() {
     touch "$venv/installed"; } >"$build/mutation-venv.log" 2>&1
 }
 
-# Installs the parts of the CUDA toolkit that the tests need, 250 MB, into the build.
+# Installs the parts of the CUDA toolkit that the tests and the binaries of kernels for GPUs need, 250 MB, into the
+# build.
 install_ptxas() {
   "$python" -m venv "$build/cuda-venv" &&
     "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$build/cuda" \
       nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88
+}
+
+# Installs the assembler of CUDA 12, whose binaries drivers of CUDA 12 and 13 load, 40 MB, into the build.
+install_older_ptxas() {
+  "$python" -m venv "$build/cuda-venv" &&
+    "$build/cuda-venv/bin/pip" install --no-deps --upgrade --target "$build/cuda12" nvidia-cuda-nvcc-cu12==12.8.93
 }
 
 # The disassembler, 20 MB.

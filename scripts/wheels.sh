@@ -8,6 +8,7 @@
 # module for each wheel, with zig, which has the symbols of every glibc, for glibc 2.28.
 # The headers of PyTorch and JAX are extracted from their packages; a wheel without
 # bngrad.torch or bngrad.jax is built only with --without.
+# Its kernels for GPUs are binaries, for which the script installs ptxas of CUDA 12.
 # bngrad-compiler: one wheel for all Pythons. The objects of the finished build are linked
 # with the archives of LLVM and of the C++ library, for the same glibc.
 #
@@ -21,7 +22,7 @@
 
 glibc=2.28
 declare -A folders=([bngrad]=python [bngrad-compiler]=python/compiler)
-declare -A most_bytes=([bngrad]=4000000 [bngrad-compiler]=35000000)
+declare -A most_bytes=([bngrad]=8000000 [bngrad-compiler]=35000000)
 declare -A headers=([torch]=torch/csrc/stable/library.h [jax]=xla/ffi/api/ffi.h)
 documents=(README.md docs/python.md docs/python-torch.md docs/python-jax.md)
 # Seconds that a download or an installation, a build, and a test may take.
@@ -245,6 +246,20 @@ build_libraries() {
   quietly $most_seconds_build "installing the libraries failed" cmake --install "$folder" --strip --prefix "$folder/site"
 }
 
+# build_kernels: the object files of the ready kernels. Those for GPUs are binaries of CUDA 12, which drivers of
+# CUDA 12 and 13 load.
+build_kernels() {
+  local ptxas=$build/cuda12/nvidia/cuda_nvcc/bin/ptxas
+  [ -x "$ptxas" ] ||
+    quietly $most_seconds_install "installing ptxas failed" bash -c '. "$0" && install_older_ptxas' "$root/scripts/common.sh"
+  command -v fatbinary >/dev/null || [ -x /usr/local/cuda/bin/fatbinary ] || [ -x "$build/cuda/nvidia/cu13/bin/fatbinary" ] ||
+    quietly $most_seconds_install "installing fatbinary failed" bash -c '. "$0" && install_ptxas' "$root/scripts/common.sh"
+  configure
+  grep -qxF "BNGRAD_PTXAS:FILEPATH=$ptxas" "$build/CMakeCache.txt" ||
+    quietly $most_seconds_build "configuring failed" cmake -DBNGRAD_PTXAS:FILEPATH="$ptxas" -UBNGRAD_FATBINARY "$build"
+  build BNGradKernelObjects BNGradCudaKernelObjects
+}
+
 # list_settings NAME: arguments of pip for the build of a package.
 list_settings() {
   local libc
@@ -433,8 +448,10 @@ most_jobs=$(nproc)
 kernels=${BNGRAD_KERNEL_OBJECT_DIR:-}
 if [ -z "$kernels" ]; then
   kernels=$build/lib/Runtime/Kernels
-  build BNGradKernels
+  build_kernels
 fi
+grep -qs '^12\.' "$kernels/../CudaKernels/ptxas-version" && [ -f "$kernels/../CudaKernels/rows_f32_bin.o" ] ||
+  fail "expected binaries of the kernels for GPUs by ptxas of CUDA 12, got none in $kernels/../CudaKernels"
 find_pythons >"$work/pythons"
 [ -s "$work/pythons" ] || fail "expected a CPython of 3.10 or later with headers, got none"
 install_tools

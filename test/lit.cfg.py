@@ -104,6 +104,10 @@ if conformance_dir:
 # Kernels are compiled without the toolkit; ptxas checks them, and libdevice has functions such as exp.
 cuda_toolkit = find_cuda_toolkit()
 add_feature("cuda", has_gpu())
+# The ready kernels for GPUs, and their binaries.
+add_feature("cuda-kernels", os.path.exists(os.path.join(config.bngrad_obj_root, "lib", "libBNGradCudaKernels.so")))
+add_feature("cuda-binaries", os.path.exists(os.path.join(
+    config.bngrad_obj_root, "lib", "Runtime", "CudaKernels", "rows_f32_bin.o")))
 # The C++ parser for mutants, installed by scripts/mutants.sh.
 mutation_python = os.path.join(config.bngrad_obj_root, "mutation-venv", "bin", "python")
 add_feature("tree-sitter", os.path.exists(os.path.join(config.bngrad_obj_root, "mutation-venv", "installed")))

@@ -120,7 +120,7 @@ void *mgpuModuleLoadJIT(void *data, int32_t) {
 void *bngradCudaModuleLoad(const bngradCudaImage_t *images, int64_t numImages) {
   return addModule(numImages, [&](int64_t i, Image &image) {
     image.chip = images[i].chip;
-    image.isBinary = images[i].format == BNGRAD_CUDA_IMAGE_BINARY;
+    image.isBinary = images[i].format != BNGRAD_CUDA_IMAGE_PTX;
     if (!image.isBinary)
       image.text.assign(static_cast<const char *>(images[i].data),
                         images[i].size);

@@ -32,7 +32,7 @@ foreach(step configure build)
       -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DBNGRAD_INCLUDE_TESTS=OFF
       -DLLVM_DIR=${BNGRAD_LLVM_CMAKE_DIR}/llvm -DMLIR_DIR=${BNGRAD_LLVM_CMAKE_DIR}/mlir ${compilers})
   else()
-    set(command --build ${build} --target BNGradKernelObjects)
+    set(command --build ${build} --target BNGradKernelObjects BNGradCudaKernelObjects)
   endif()
   execute_process(COMMAND ${CMAKE_COMMAND} ${command}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)

@@ -1,7 +1,8 @@
 # The libraries of the package, none of which depends on Python: the C library with its
-# ready kernels, and the libraries for PyTorch and JAX.
+# ready kernels, the same for GPUs, and the libraries for PyTorch and JAX.
 #
-#   BNGRAD_KERNEL_OBJECT_DIR  object files of the ready kernels; by default, from the
+#   BNGRAD_KERNEL_OBJECT_DIR  object files of the ready kernels; those for GPUs are in
+#                             the folder CudaKernels beside it; by default, from the
 #                             environment variable of that name or a finished build in
 #                             the folder of the sources; otherwise they are compiled
 #   BNGRAD_BUILTINS           archive with the CPU's features, for a compiler that has
@@ -26,16 +27,22 @@ endif()
 include(${BNGrad_SOURCE_DIR}/cmake/BNGradLibrary.cmake)
 add_subdirectory(${BNGrad_SOURCE_DIR}/lib/Runtime/Kernels lib/Kernels)
 add_subdirectory(${BNGrad_SOURCE_DIR}/lib/Runtime/API lib/API)
+add_subdirectory(${BNGrad_SOURCE_DIR}/lib/Runtime/Cuda lib/Cuda)
+add_subdirectory(${BNGrad_SOURCE_DIR}/lib/Runtime/CudaKernels lib/CudaKernels)
+set(libraries BNGradKernels BNGradRuntime BNGradCudaRuntime)
+if(TARGET BNGradCudaKernels)
+  list(APPEND libraries BNGradCudaKernels)
+endif()
 if(BNGRAD_BUILTINS)
   target_link_libraries(BNGradKernels PRIVATE ${BNGRAD_BUILTINS})
 endif()
 # Wheels have no symbolic links.
-set_target_properties(BNGradKernels BNGradRuntime PROPERTIES
+set_target_properties(${libraries} PROPERTIES
   VERSION ${BNGRAD_SOVERSION})
 # It opens libBNGradCompiler.so of the package bngrad_compiler, if that is there.
 set_target_properties(BNGradRuntime PROPERTIES
   INSTALL_RPATH "$ORIGIN;$ORIGIN/../../bngrad_compiler/_lib")
-install(TARGETS BNGradKernels BNGradRuntime
+install(TARGETS ${libraries}
   LIBRARY DESTINATION ${BNGRAD_PYTHON_LIBRARY_DIR}
   NAMELINK_SKIP)
 

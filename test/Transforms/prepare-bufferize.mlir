@@ -100,3 +100,45 @@ func.func @large_constants() -> (tensor<67108865xf32>, tensor<0x4611686018427387
   %2 = arith.constant dense<1.0> : tensor<67108864xf32>
   return %0, %1, %2 : tensor<67108865xf32>, tensor<0x4611686018427387904xf32>, tensor<67108864xf32>
 }
+
+// -----
+
+// The sums of a gradient: each row is written where it belongs.
+// CHECK-LABEL: func.func @slices_of_a_buffer(
+// CHECK-SAME: %[[A:.+]]: tensor<?xf32> {{.*}}, %[[B:.+]]: tensor<?xf32> {{.*}}, %[[TO:.+]]: memref<2x?xf32>
+// CHECK-DAG: %[[FIRST:.+]] = memref.subview %[[TO]][0, 0] [1, %{{.+}}] [1, 1] : memref<2x?xf32> to memref<?xf32, strided<[1]>>
+// CHECK-DAG: %[[SECOND:.+]] = memref.subview %[[TO]][1, 0] [1, %{{.+}}] [1, 1] : memref<2x?xf32> to memref<?xf32, strided<[1], offset: ?>>
+// CHECK: %[[EXP:.+]] = linalg.exp
+// CHECK-NOT: tensor.insert_slice
+// CHECK: bufferization.materialize_in_destination %[[EXP]] in restrict writable %[[FIRST]]
+// CHECK: bufferization.materialize_in_destination %[[B]] in restrict writable %[[SECOND]]
+func.func @slices_of_a_buffer(%a: tensor<?xf32>, %b: tensor<?xf32>, %to: memref<2x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %size = tensor.dim %a, %c0 : tensor<?xf32>
+  %empty = tensor.empty(%size) : tensor<?xf32>
+  %0 = linalg.exp ins(%a : tensor<?xf32>) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+  %both = tensor.empty(%size) : tensor<2x?xf32>
+  %1 = tensor.insert_slice %0 into %both[0, 0] [1, %size] [1, 1] : tensor<?xf32> into tensor<2x?xf32>
+  %2 = tensor.insert_slice %b into %1[1, 0] [1, %size] [1, 1] : tensor<?xf32> into tensor<2x?xf32>
+  bufferization.materialize_in_destination %2 in restrict writable %to : (tensor<2x?xf32>, memref<2x?xf32>) -> ()
+  return
+}
+
+// -----
+
+// A slice that may be anywhere, one of any size, and slices of a tensor with other elements stay.
+// CHECK-LABEL: func.func @slices_that_stay(
+// CHECK-NOT: memref.subview
+// CHECK: tensor.insert_slice
+// CHECK: tensor.insert_slice
+// CHECK: tensor.insert_slice
+func.func @slices_that_stay(%a: tensor<4xf32>, %b: tensor<2x4xf32>, %c: tensor<?xf32>, %row: index, %size: index, %to: memref<2x4xf32>, %other: memref<2x4xf32>, %third: memref<2x4xf32>) {
+  %both = tensor.empty() : tensor<2x4xf32>
+  %2 = tensor.insert_slice %c into %both[0, 0] [1, %size] [1, 1] : tensor<?xf32> into tensor<2x4xf32>
+  bufferization.materialize_in_destination %2 in restrict writable %third : (tensor<2x4xf32>, memref<2x4xf32>) -> ()
+  %0 = tensor.insert_slice %a into %both[%row, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<2x4xf32>
+  bufferization.materialize_in_destination %0 in restrict writable %to : (tensor<2x4xf32>, memref<2x4xf32>) -> ()
+  %1 = tensor.insert_slice %a into %b[0, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<2x4xf32>
+  bufferization.materialize_in_destination %1 in restrict writable %other : (tensor<2x4xf32>, memref<2x4xf32>) -> ()
+  return
+}

@@ -43,15 +43,16 @@ void mgpuModuleUnload(void *module);
 void *mgpuModuleGetFunction(void *module, const char *name);
 
 typedef enum {
-  BNGRAD_CUDA_IMAGE_PTX = 0,   /* zero-terminated text */
-  BNGRAD_CUDA_IMAGE_BINARY = 1 /* cubin or fatbinary */
+  BNGRAD_CUDA_IMAGE_PTX = 0,    /* zero-terminated text */
+  BNGRAD_CUDA_IMAGE_BINARY = 1, /* cubin, or fatbinary with one */
+  BNGRAD_CUDA_IMAGE_FATBIN = 2  /* fatbinary with a cubin and with PTX */
 } bngradCudaImageFormat_t;
 
 /* An image of a module. */
 typedef struct {
   const char *chip;  /* such as "sm_90" or "sm_90a" */
   int32_t format;    /* a bngradCudaImageFormat_t */
-  int32_t opt_level; /* for PTX */
+  int32_t opt_level; /* for PTX alone */
   uint64_t size;     /* without the zero that ends PTX */
   const void *data;
 } bngradCudaImage_t;

@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <new>
+#include <type_traits>
 
 using namespace bngrad;
 
@@ -47,23 +49,67 @@ static bool loadLibrary(const char *name, CudaLibrary &library,
   return error.empty();
 }
 
+namespace {
+/// What is loaded for a kind of device.
+struct CudaSlot {
+  CudaLibrary library;
+  bool isLoaded = false;
+  const bngradCudaKernels_t *kernels = nullptr;
+};
+} // namespace
+
+/// The slot of a kind, which is never destroyed. The loader is locked.
+static CudaSlot &getCudaSlot(bngradDevice_t kind) {
+  static CudaSlot *slots[2];
+  CudaSlot *&slot = slots[kind == BNGRAD_DEVICE_CUDA_EMULATOR];
+  if (!slot)
+    slot = new CudaSlot;
+  return *slot;
+}
+
 const CudaLibrary *bngrad::loadCudaLibrary(bngradDevice_t kind,
                                            std::string &error) {
-  struct Slot {
-    CudaLibrary library;
-    bool isLoaded = false;
-  };
   LoaderLock lock;
-  static Slot *slots[2]; // never destroyed
-  bool isEmulator = kind == BNGRAD_DEVICE_CUDA_EMULATOR;
-  Slot *&slot = slots[isEmulator];
-  if (!slot)
-    slot = new Slot;
-  if (!slot->isLoaded)
-    slot->isLoaded = loadLibrary(isEmulator ? BNGRAD_CUDA_EMULATOR_LIBRARY
-                                            : BNGRAD_CUDA_RUNTIME_LIBRARY,
-                                 slot->library, error);
-  return slot->isLoaded ? &slot->library : nullptr;
+  CudaSlot &slot = getCudaSlot(kind);
+  if (!slot.isLoaded)
+    slot.isLoaded = loadLibrary(kind == BNGRAD_DEVICE_CUDA_EMULATOR
+                                    ? BNGRAD_CUDA_EMULATOR_LIBRARY
+                                    : BNGRAD_CUDA_RUNTIME_LIBRARY,
+                                slot.library, error);
+  return slot.isLoaded ? &slot.library : nullptr;
+}
+
+const bngradCudaKernels_t *
+bngrad::loadCudaKernels(bngradDevice_t kind, int device, std::string &error) {
+  const char *name = kind == BNGRAD_DEVICE_CUDA_EMULATOR
+                         ? BNGRAD_CUDA_EMULATOR_KERNELS_LIBRARY
+                         : BNGRAD_CUDA_KERNELS_LIBRARY;
+  LoaderLock lock;
+  CudaSlot &slot = getCudaSlot(kind);
+  if (slot.kernels)
+    return slot.kernels;
+  // The library's constructors load its modules. They would not if the thread
+  // had an error.
+  CudaScope scope(slot.library, device, nullptr);
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    error = dlerror();
+    return nullptr;
+  }
+  auto get = reinterpret_cast<bngradGetCudaKernelsFunction_t>(
+      dlsym(handle, "bngradGetCudaKernels"));
+  const bngradCudaKernels_t *kernels = get ? get() : nullptr;
+  const char *text = scope.takeError();
+  if (kernels && !*text)
+    return slot.kernels = kernels;
+  // Another attempt runs the constructors again.
+  dlclose(handle);
+  if (scope.isOutOfMemory())
+    throw std::bad_alloc();
+  error = *text
+              ? text
+              : std::string(name) + ": expected bngradGetCudaKernels, got none";
+  return nullptr;
 }
 
 CudaScope::CudaScope(const CudaLibrary &library, int device, void *stream)

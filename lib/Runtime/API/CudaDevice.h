@@ -12,6 +12,8 @@
 #include "BNGrad/Runtime/Cuda.h"
 #include "BNGrad/Runtime/Runtime.h"
 
+#include "../CudaKernels/CudaKernels.h"
+
 #include <string>
 
 namespace bngrad {
@@ -36,6 +38,11 @@ struct CudaLibrary {
 /// The library for devices of `kind`; it stays loaded. Null and `error` if
 /// none.
 const CudaLibrary *loadCudaLibrary(bngradDevice_t kind, std::string &error);
+
+/// The ready kernels for devices of `kind`, of which `device` is one; they stay
+/// loaded. Null and `error` if none. Throws std::bad_alloc.
+const bngradCudaKernels_t *loadCudaKernels(bngradDevice_t kind, int device,
+                                           std::string &error);
 
 /// While a scope exists, the calling thread works on a device and in a stream,
 /// and the scope keeps its errors.

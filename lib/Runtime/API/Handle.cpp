@@ -75,6 +75,7 @@ static bngradStatus_t setCuda(bngradHandle &handle) {
   if (*text || capability == 0)
     return fail(BNGRAD_DEVICE_NOT_SUPPORTED,
                 "device: expected a device that can be used, got '%s'", text);
+  handle.capability = capability;
   handle.chip = "sm_" + std::to_string(capability);
   return BNGRAD_SUCCESS;
 }

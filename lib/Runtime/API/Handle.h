@@ -26,6 +26,8 @@ struct bngradHandle {
   /// Null on a CPU.
   const bngrad::CudaLibrary *cuda;
   int device;
+  /// The compute capability, such as 90 for 9.0; 0 on a CPU.
+  int capability;
   /// A name such as "sm_90"; empty on a CPU.
   std::string chip;
   bool hasThreads;

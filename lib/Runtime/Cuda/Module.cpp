@@ -223,11 +223,14 @@ static void *makeModule(const char *call, const bngradCudaImage_t *images,
     std::optional<Chip> chip = parseChip(name);
     if (!chip)
       return reportExpected(call, "a chip such as sm_90, got '", name, "'");
-    bool isPtx = image.format == BNGRAD_CUDA_IMAGE_PTX;
-    if (!isPtx && image.format != BNGRAD_CUDA_IMAGE_BINARY)
-      return reportExpected(call, "the format of an image in [0, 1], got ",
+    if (image.format < BNGRAD_CUDA_IMAGE_PTX ||
+        image.format > BNGRAD_CUDA_IMAGE_FATBIN)
+      return reportExpected(call, "the format of an image in [0, 2], got ",
                             image.format);
-    result.push_back({image.data, isPtx, image.opt_level, chip});
+    if (image.format != BNGRAD_CUDA_IMAGE_PTX)
+      result.push_back({image.data, /*isPtx=*/false, image.opt_level, chip});
+    if (image.format != BNGRAD_CUDA_IMAGE_BINARY)
+      result.push_back({image.data, /*isPtx=*/true, image.opt_level, chip});
   }
   return makeModule(call, std::move(result));
 }

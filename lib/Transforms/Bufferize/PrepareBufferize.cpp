@@ -461,6 +461,79 @@ static void fillEmptyPads(func::FuncOp function) {
   }
 }
 
+/// The sizes of `slice` of a tensor that starts as `empty` as sizes in
+/// `buffer`, which has its shape; empty if they may depend on anything else, or
+/// if the slice may be of any part of the buffer.
+static SmallVector<OpFoldResult> getSizesInBuffer(OpBuilder &b,
+                                                  tensor::InsertSliceOp slice,
+                                                  tensor::EmptyOp empty,
+                                                  Value buffer) {
+  if (llvm::is_contained(slice.getStaticOffsets(), ShapedType::kDynamic) ||
+      llvm::is_contained(slice.getStaticStrides(), ShapedType::kDynamic))
+    return {};
+  SmallVector<OpFoldResult> whole = empty.getMixedSizes(), sizes;
+  for (auto [dim, size] : llvm::enumerate(slice.getMixedSizes())) {
+    if (isa<Attribute>(size))
+      sizes.push_back(size);
+    else if (isEqualConstantIntOrValue(size, whole[dim]))
+      sizes.push_back(
+          memref::DimOp::create(b, slice.getLoc(), buffer, dim).getResult());
+    else
+      return {};
+  }
+  return sizes;
+}
+
+/// Stores each slice of a tensor of slices to its part of a buffer, which the
+/// op that computes the slice then writes itself. Bufferization would compute
+/// the slices in buffers of their own.
+static void storeSlicesApart(func::FuncOp function) {
+  SmallVector<bufferization::MaterializeInDestinationOp> stores;
+  function.walk([&](bufferization::MaterializeInDestinationOp store) {
+    if (isa<MemRefType>(store.getDest().getType()) && store.getRestrict())
+      stores.push_back(store);
+  });
+  for (bufferization::MaterializeInDestinationOp store : stores) {
+    SmallVector<tensor::InsertSliceOp> slices;
+    Value tensor = store.getSource(), buffer = store.getDest();
+    while (auto slice = tensor.getDefiningOp<tensor::InsertSliceOp>()) {
+      if (!tensor.hasOneUse())
+        break;
+      slices.push_back(slice);
+      tensor = slice.getDest();
+    }
+    auto empty = tensor.getDefiningOp<tensor::EmptyOp>();
+    if (slices.empty() || !empty)
+      continue;
+    // The parts must be there before the slices are computed.
+    OpBuilder b(function.getContext());
+    b.setInsertionPointAfterValue(buffer);
+    SmallVector<Value> parts;
+    for (tensor::InsertSliceOp slice : llvm::reverse(slices)) {
+      SmallVector<OpFoldResult> sizes =
+          getSizesInBuffer(b, slice, empty, buffer);
+      if (sizes.empty())
+        break;
+      MemRefType type = memref::SubViewOp::inferRankReducedResultType(
+          slice.getSourceType().getShape(), cast<MemRefType>(buffer.getType()),
+          slice.getMixedOffsets(), sizes, slice.getMixedStrides());
+      parts.push_back(memref::SubViewOp::create(b, slice.getLoc(), type, buffer,
+                                                slice.getMixedOffsets(), sizes,
+                                                slice.getMixedStrides()));
+    }
+    if (parts.size() != slices.size())
+      continue;
+    b.setInsertionPoint(store);
+    for (auto [slice, part] : llvm::zip_equal(llvm::reverse(slices), parts))
+      bufferization::MaterializeInDestinationOp::create(
+          b, store.getLoc(), /*result=*/Type(), slice.getSource(), part,
+          /*restrict=*/true, store.getWritable());
+    store.erase();
+    for (tensor::InsertSliceOp slice : slices)
+      slice.erase();
+  }
+}
+
 namespace {
 struct BNGradPrepareBufferizePass
     : bngrad::impl::BNGradPrepareBufferizePassBase<BNGradPrepareBufferizePass> {
@@ -473,6 +546,7 @@ struct BNGradPrepareBufferizePass
     dropEmptyParts(getOperation());
     fillLargeConstants(getOperation());
     unshareInits(getOperation());
+    storeSlicesApart(getOperation());
     writeThroughReshapes(getOperation());
     protectArguments(getOperation());
     copyRepeatedResults(getOperation());

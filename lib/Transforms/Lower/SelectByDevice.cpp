@@ -48,6 +48,10 @@ embedImage(gpu::BinaryOp binary, gpu::ObjectAttr object, const Twine &name,
     return global;
   };
   bool isText = object.getFormat() == gpu::CompilationTarget::Assembly;
+  int format = isText ? BNGRAD_CUDA_IMAGE_PTX
+               : object.getFormat() == gpu::CompilationTarget::Fatbin
+                   ? BNGRAD_CUDA_IMAGE_FATBIN
+                   : BNGRAD_CUDA_IMAGE_BINARY;
   StringRef bytes = object.getObject().getValue();
   int64_t optLevel = target.getO();
   auto constant = [&](unsigned bits, int64_t value) {
@@ -56,8 +60,7 @@ embedImage(gpu::BinaryOp binary, gpu::ObjectAttr object, const Twine &name,
   return llvm::ConstantStruct::get(
       imageType,
       {embed(target.getChip(), name + "_chip", /*addNull=*/true),
-       constant(32, isText ? BNGRAD_CUDA_IMAGE_PTX : BNGRAD_CUDA_IMAGE_BINARY),
-       constant(32, optLevel), constant(64, bytes.size()),
+       constant(32, format), constant(32, optLevel), constant(64, bytes.size()),
        embed(bytes, name, /*addNull=*/isText)});
 }
 

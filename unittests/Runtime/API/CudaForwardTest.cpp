@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Forward.h"
+#include "Device.h"
 #include "Specs.h"
-
-#include "BNGrad/Runtime/Cuda.h"
 
 #include "gtest/gtest.h"
 
@@ -22,74 +20,6 @@
 using namespace bngrad::test;
 
 namespace {
-/// A forward pass whose data are copied to memory of the device and back.
-class DeviceForward {
-public:
-  /// The addresses of all tensors are only multiples of an element if
-  /// `isUnaligned`.
-  DeviceForward(const ForwardSpec &spec, bngradHandle_t handle,
-                bool isUnaligned = false)
-      : host(spec) {
-    status = host.create(handle);
-    if (status != BNGRAD_SUCCESS)
-      return;
-    // It starts anywhere.
-    workspace = allocate(host.workspaceSize() + 1) + 1;
-    for (int i = 0; i < kNumPlaces; ++i) {
-      if (!isCopied(i))
-        continue;
-      const Array &array = host.arrays[i];
-      size_t shift = isUnaligned ? size_t(getBytes(array.dtype)) : 0;
-      host.addresses[i] = allocate(array.memory.size() + shift) + shift;
-    }
-    if (spec.isInPlace)
-      host.addresses[Output] = host.addresses[Data];
-  }
-  ~DeviceForward() {
-    for (void *pointer : allocated)
-      mgpuMemFree(pointer, nullptr);
-  }
-  DeviceForward(const DeviceForward &) = delete;
-  DeviceForward &operator=(const DeviceForward &) = delete;
-
-  /// Computes in `stream`, which is waited for.
-  bngradStatus_t run(void *stream, const bngradCompletion_t *done = nullptr) {
-    host.reset();
-    for (int i = 0; i < kNumPlaces; ++i)
-      if (isCopied(i))
-        mgpuMemcpy(host.addresses[i], host.arrays[i].memory.data(),
-                   host.arrays[i].memory.size(), stream);
-    bngradStatus_t result =
-        done ? host.callAsync(workspace, stream, nullptr, done)
-             : host.call(workspace, stream);
-    for (int i = 0; i < kNumPlaces; ++i)
-      if (isCopied(i))
-        mgpuMemcpy(host.arrays[i].memory.data(), host.addresses[i],
-                   host.arrays[i].memory.size(), stream);
-    mgpuStreamSynchronize(stream);
-    return result;
-  }
-
-  Forward host;
-  bngradStatus_t status;
-
-private:
-  bool isCopied(int place) const {
-    return host.arrays[place].isPresent &&
-           !(place == Output && host.spec.isInPlace);
-  }
-  static int getBytes(bngradDtype_t dtype) {
-    return dtype == BNGRAD_DTYPE_F64 ? 8 : dtype == BNGRAD_DTYPE_F32 ? 4 : 2;
-  }
-  char *allocate(size_t size) {
-    allocated.push_back(mgpuMemAlloc(size, nullptr, 0));
-    return static_cast<char *>(allocated.back());
-  }
-
-  char *workspace = nullptr;
-  std::vector<void *> allocated;
-};
-
 /// A handle of the emulator, without a cache on disk.
 class CudaForward : public testing::Test {
 protected:

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Device.h"
 #include "Specs.h"
-
-#include "BNGrad/Runtime/Cuda.h"
 
 #include "gtest/gtest.h"
 
@@ -18,77 +17,6 @@
 #include <link.h>
 
 using namespace bngrad::test;
-
-namespace {
-/// A gradient whose data are copied to memory of the device and back.
-class DeviceGradient {
-public:
-  /// The addresses of all tensors are only multiples of an element if
-  /// `isUnaligned`.
-  DeviceGradient(const Spec &spec, bngradHandle_t handle,
-                 bool isUnaligned = false)
-      : host(spec) {
-    status = host.create(handle);
-    if (status != BNGRAD_SUCCESS)
-      return;
-    workspace = mgpuMemAlloc(host.workspace.size() + 1, nullptr, 0);
-    for (int i = 0; i < kNumOperands; ++i)
-      if (host.arrays[i].isPresent) {
-        allocated[i] = mgpuMemAlloc(size(i) + kMostBytes, nullptr, 0);
-        data[i] = static_cast<char *>(allocated[i]) +
-                  (isUnaligned ? getBytes(host.arrays[i].dtype) : 0);
-      }
-  }
-  ~DeviceGradient() {
-    mgpuMemFree(workspace, nullptr);
-    for (void *pointer : allocated)
-      if (pointer)
-        mgpuMemFree(pointer, nullptr);
-  }
-  DeviceGradient(const DeviceGradient &) = delete;
-  DeviceGradient &operator=(const DeviceGradient &) = delete;
-
-  /// Computes in `stream`, which is waited for.
-  bngradStatus_t run(void *stream, const bngradCompletion_t *done = nullptr) {
-    for (int i = 0; i < kNumOperands; ++i)
-      if (data[i])
-        mgpuMemcpy(data[i], host.arrays[i].memory.data(), size(i), stream);
-    auto call = [&](Operand operand) -> void * {
-      if (operand == GradInput && host.spec.wants[0])
-        return data[host.spec.inPlaceOf];
-      return data[operand];
-    };
-    // Starts anywhere.
-    void *start = static_cast<char *>(workspace) + 1;
-    bngradStatus_t result = bngradBatchNormBackwardAsync(
-        host.descriptor, start, host.workspace.size(), call(GradInput),
-        call(GradScale), call(GradOffset), call(GradOutput), call(Input),
-        call(Scale), call(Mean), call(Statistic), call(Mask), stream, nullptr,
-        done);
-    for (int i = 0; i < kNumOperands; ++i)
-      if (data[i])
-        mgpuMemcpy(host.arrays[i].memory.data(), data[i], size(i), stream);
-    mgpuStreamSynchronize(stream);
-    return result;
-  }
-
-  Gradient host;
-  bngradStatus_t status;
-  void *data[kNumOperands] = {};
-  void *workspace = nullptr;
-
-private:
-  /// Of an element.
-  static constexpr size_t kMostBytes = 8;
-  static size_t getBytes(bngradDtype_t dtype) {
-    const size_t bytes[] = {2, 2, 4, 8, 1};
-    return bytes[dtype];
-  }
-  size_t size(int i) const { return host.arrays[i].memory.size(); }
-
-  void *allocated[kNumOperands] = {};
-};
-} // namespace
 
 /// Gradients of all kinds of results and layouts, small as they are emulated.
 static std::vector<Spec> makeCudaSpecs() {
@@ -211,47 +139,9 @@ TEST(Cuda, Halves) {
     Gradient gradient(spec);
     ASSERT_EQ(gradient.createHalves(handle), BNGRAD_SUCCESS)
         << bngradGetLastError();
-    void *stream = mgpuStreamCreate();
-    std::vector<std::pair<void *, Array *>> copies;
-    auto copy = [&](Array &array) {
-      void *data = nullptr;
-      if (array.isPresent) {
-        data = mgpuMemAlloc(array.memory.size(), nullptr, 0);
-        mgpuMemcpy(data, array.memory.data(), array.memory.size(), stream);
-        copies.emplace_back(data, &array);
-      }
-      return data;
-    };
-    void *data[kNumOperands];
-    for (int i = 0; i < kNumOperands; ++i)
-      data[i] = copy(gradient.arrays[i]);
-    void *sums = copy(gradient.sums);
-    size_t size = gradient.workspace.size();
-    void *workspace = mgpuMemAlloc(size, nullptr, 0);
-    int64_t elements = 27;
-    void *count = mgpuMemAlloc(sizeof(elements), nullptr, 0);
-    mgpuMemcpy(count, &elements, sizeof(elements), stream);
-    EXPECT_EQ(bngradBatchNormBackwardReduce(gradient.reduce, workspace, size,
-                                            sums, data[GradOutput], data[Input],
-                                            data[Mean], nullptr, stream),
-              BNGRAD_SUCCESS)
+    EXPECT_EQ(runHalvesOnDevice(gradient), BNGRAD_SUCCESS)
         << bngradGetLastError();
-    EXPECT_EQ(bngradBatchNormBackwardElemt(
-                  gradient.elemt, workspace, size, data[GradInput],
-                  data[GradOutput], data[Input], data[Scale], data[Mean],
-                  data[Statistic], sums, static_cast<int64_t *>(count), nullptr,
-                  stream),
-              BNGRAD_SUCCESS)
-        << bngradGetLastError();
-    for (auto [device, array] : copies) {
-      mgpuMemcpy(array->memory.data(), device, array->memory.size(), stream);
-      mgpuMemFree(device, stream);
-    }
-    mgpuStreamSynchronize(stream);
     EXPECT_EQ(gradient.checkHalves(), "");
-    mgpuMemFree(workspace, nullptr);
-    mgpuMemFree(count, nullptr);
-    mgpuStreamDestroy(stream);
   }
   bngradDestroyHandle(handle);
   unsetenv("BNGRAD_CACHE_DIR");

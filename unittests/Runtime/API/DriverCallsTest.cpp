@@ -29,14 +29,17 @@
 
 using namespace bngrad::test;
 
-/// All kinds of results and layouts, in one block of threads and in several.
-static std::vector<Spec> makeDriverSpecs() {
+/// All kinds of results and layouts, in one block of threads and in several;
+/// for ready kernels, those that they cover.
+static std::vector<Spec> makeDriverSpecs(bool isReady) {
   Spec planes;
   planes.shape = {3, 4, 9};
+  // Its vectors need no other kernel.
+  planes.isInvStd = isReady;
   Spec rows;
   rows.shape = {40, 64, 70};
   rows.order = {0, 2, 1};
-  rows.hasMask = true;
+  rows.hasMask = !isReady;
   rows.dataType = BNGRAD_DTYPE_F16;
   Spec global;
   global.shape = {40, 3, 3000};
@@ -44,15 +47,20 @@ static std::vector<Spec> makeDriverSpecs() {
   global.isInvStd = true;
   global.inPlaceOf = GradOutput;
   Spec apart;
-  apart.featureDims = {0, 2};
+  if (!isReady)
+    apart.featureDims = {0, 2};
   apart.parameterStride = 2;
   Spec none;
   none.wants[GradInput] = false;
   none.dataType = BNGRAD_DTYPE_BF16;
-  return {planes, rows, global, apart, none};
+  std::vector<Spec> specs = {planes, rows, global, apart, none};
+  // Sizes for which no other test has compiled kernels in this process.
+  for (Spec &spec : specs)
+    spec.shape[0] += isReady ? 1 : 0;
+  return specs;
 }
 
-static std::vector<ForwardSpec> makeDriverForwardSpecs() {
+static std::vector<ForwardSpec> makeDriverForwardSpecs(bool isReady) {
   ForwardSpec planes;
   planes.layout = {{3, 4, 9}, {1}, {}};
   ForwardSpec rows;
@@ -65,7 +73,10 @@ static std::vector<ForwardSpec> makeDriverForwardSpecs() {
     rows.wants[i] = statistics.wants[i] = true;
   ForwardSpec inference;
   inference.isInference = true;
-  return {planes, rows, statistics, inference};
+  std::vector<ForwardSpec> specs = {planes, rows, statistics, inference};
+  for (ForwardSpec &spec : specs)
+    spec.layout.shape[0] += isReady ? 1 : 0;
+  return specs;
 }
 
 /// A gradient.
@@ -113,6 +124,17 @@ struct Op {
     workspace = Memory(status ? 0 : forward->workspaceSize());
     return status;
   }
+  /// Whether the kernels are ready ones.
+  bool isReady() const {
+    char text[1024] = "";
+    if (gradient)
+      bngradDescribeBatchNormBackward(gradient->descriptor, text, sizeof(text));
+    else if (forward->training)
+      bngradDescribeBatchNormTraining(forward->training, text, sizeof(text));
+    else
+      bngradDescribeBatchNormInference(forward->inference, text, sizeof(text));
+    return std::string(text).find("kernel=ready") != std::string::npos;
+  }
   bngradStatus_t call(void *stream, bool isAsync,
                       const bngradCompletion_t *done = nullptr) {
     if (gradient)
@@ -123,7 +145,7 @@ struct Op {
 };
 
 /// A handle of a new context, in which no kernel is loaded.
-class DriverCalls : public testing::Test {
+class CudaDriver : public testing::Test {
 protected:
   void SetUp() override {
     setenv("BNGRAD_CUDA_DRIVER", "libfakecuda.so", 1);
@@ -143,23 +165,41 @@ protected:
     unsetenv("BNGRAD_CUDA_DRIVER");
   }
 
+  fake::CUcontext context = nullptr;
+  bngradHandle_t handle = nullptr;
+};
+
+/// With compiled kernels or, if the parameter is true, with ready ones.
+class DriverCalls : public CudaDriver,
+                    public testing::WithParamInterface<bool> {
+protected:
+  void SetUp() override {
+    if (GetParam())
+      setenv("BNGRAD_COMPILER", "", 1);
+    CudaDriver::SetUp();
+  }
+  void TearDown() override {
+    CudaDriver::TearDown();
+    if (GetParam())
+      unsetenv("BNGRAD_COMPILER");
+  }
+
   /// Descriptors of all specs, none of which was called.
   std::vector<std::unique_ptr<Op>> createAll() {
     std::vector<std::unique_ptr<Op>> ops;
-    for (const Spec &spec : makeDriverSpecs())
+    for (const Spec &spec : makeDriverSpecs(GetParam()))
       ops.push_back(std::make_unique<Op>(spec));
-    for (const ForwardSpec &spec : makeDriverForwardSpecs())
+    for (const ForwardSpec &spec : makeDriverForwardSpecs(GetParam()))
       ops.push_back(std::make_unique<Op>(spec));
     for (const std::unique_ptr<Op> &op : ops)
       EXPECT_EQ(op->create(handle), BNGRAD_SUCCESS)
           << op->print() << ": " << bngradGetLastError();
+    for (const std::unique_ptr<Op> &op : ops)
+      EXPECT_EQ(op->isReady(), GetParam()) << op->print();
     // Of the creation.
     fake::takeCalls();
     return ops;
   }
-
-  fake::CUcontext context = nullptr;
-  bngradHandle_t handle = nullptr;
 };
 } // namespace
 
@@ -184,7 +224,21 @@ static size_t takeLaunches(void *stream) {
 
 using Functions = std::vector<std::string>;
 
-TEST_F(DriverCalls, LaunchesAlone) {
+static std::vector<bool> getKindsOfKernels() {
+#ifdef BNGRAD_HAS_CUDA_KERNELS
+  return {false, true};
+#else
+  return {false};
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, DriverCalls,
+                         testing::ValuesIn(getKindsOfKernels()),
+                         [](const auto &info) {
+                           return info.param ? "Ready" : "Compiled";
+                         });
+
+TEST_P(DriverCalls, LaunchesAlone) {
   void *streams[] = {nullptr, mgpuStreamCreate(), mgpuStreamCreate()};
   ASSERT_NE(streams[1], streams[2]);
   for (const std::unique_ptr<Op> &op : createAll()) {
@@ -222,7 +276,7 @@ TEST_F(DriverCalls, LaunchesAlone) {
   mgpuStreamDestroy(streams[2]);
 }
 
-TEST_F(DriverCalls, EventOfEachResult) {
+TEST_P(DriverCalls, EventOfEachResult) {
   void *streams[] = {nullptr, mgpuStreamCreate(), mgpuStreamCreate()};
   void *events[kNumWritten];
   for (void *&event : events)
@@ -266,8 +320,46 @@ TEST_F(DriverCalls, EventOfEachResult) {
   mgpuStreamDestroy(streams[2]);
 }
 
+// Neither half copies or waits.
+TEST_P(DriverCalls, Halves) {
+  void *stream = mgpuStreamCreate();
+  for (bngradDtype_t type : {BNGRAD_DTYPE_F32, BNGRAD_DTYPE_F16}) {
+    Spec spec;
+    spec.shape = {GetParam() ? 5 : 4, 3, 9};
+    spec.dataType = type;
+    spec.wants[GradScale] = spec.wants[GradOffset] = false;
+    Gradient gradient(spec);
+    ASSERT_EQ(gradient.createHalves(handle), BNGRAD_SUCCESS)
+        << bngradGetLastError();
+    auto data = [&](Operand operand) { return gradient.data(operand); };
+    void *workspace = gradient.workspace.data();
+    size_t size = gradient.workspace.size();
+    int64_t count = 0;
+    for (bool isFirst : {true, false}) {
+      fake::takeCalls();
+      EXPECT_EQ(bngradBatchNormBackwardReduce(gradient.reduce, workspace, size,
+                                              gradient.sums.memory.data(),
+                                              data(GradOutput), data(Input),
+                                              data(Mean), nullptr, stream),
+                BNGRAD_SUCCESS)
+          << bngradGetLastError();
+      EXPECT_EQ(bngradBatchNormBackwardElemt(
+                    gradient.elemt, workspace, size, data(GradInput),
+                    data(GradOutput), data(Input), data(Scale), data(Mean),
+                    data(Statistic), gradient.sums.memory.data(), &count,
+                    nullptr, stream),
+                BNGRAD_SUCCESS)
+          << bngradGetLastError();
+      EXPECT_GT(takeLaunches(stream), 1u);
+      if (!isFirst)
+        EXPECT_EQ(takeFunctions(), Functions{"cuLaunchKernelEx"});
+    }
+  }
+  mgpuStreamDestroy(stream);
+}
+
 // Threads, each with a stream of its own, and one descriptor.
-TEST_F(DriverCalls, ThreadsWithStreams) {
+TEST_P(DriverCalls, ThreadsWithStreams) {
   constexpr int kThreads = 4, kCalls = 200;
   std::vector<std::unique_ptr<Op>> ops = createAll();
   Op &op = *ops[1];
@@ -310,7 +402,7 @@ static size_t takeModules() {
 
 // While the stream, or another one, is captured, the first call can load its
 // kernels. No node of the graph allocates or frees memory.
-TEST_F(DriverCalls, CapturedStreams) {
+TEST_P(DriverCalls, CapturedStreams) {
   for (const std::unique_ptr<Op> &op : createAll())
     for (bool isOther : {false, true}) {
       SCOPED_TRACE(op->print());
@@ -335,7 +427,7 @@ TEST_F(DriverCalls, CapturedStreams) {
 
 // Handles of several devices, whatever the context of the thread. Each context
 // has a module of its own, and the thread's context stays.
-TEST_F(DriverCalls, Devices) {
+TEST_P(DriverCalls, Devices) {
   constexpr int kDevices = 3;
   std::vector<bngradHandle_t> handles(kDevices);
   std::vector<std::unique_ptr<Op>> ops;
@@ -343,7 +435,7 @@ TEST_F(DriverCalls, Devices) {
     ASSERT_EQ(bngradCreateHandle(&handles[i], BNGRAD_DEVICE_CUDA, i),
               BNGRAD_SUCCESS)
         << bngradGetLastError();
-    ops.push_back(std::make_unique<Op>(makeDriverSpecs()[0]));
+    ops.push_back(std::make_unique<Op>(makeDriverSpecs(GetParam())[0]));
     ASSERT_EQ(ops[i]->create(handles[i]), BNGRAD_SUCCESS)
         << bngradGetLastError();
   }
@@ -383,7 +475,7 @@ TEST_F(DriverCalls, Devices) {
 }
 
 // Each allocation of the host fails once, in a context without kernels.
-TEST_F(DriverCalls, OutOfMemory) {
+TEST_P(DriverCalls, OutOfMemory) {
   std::vector<std::unique_ptr<Op>> ops = createAll();
   Op &op = *ops[0];
   bngradStatus_t status = BNGRAD_SUCCESS;
@@ -412,3 +504,42 @@ TEST_F(DriverCalls, OutOfMemory) {
       EXPECT_EQ(status, BNGRAD_SUCCESS) << bngradGetLastError();
     }
 }
+
+#ifdef BNGRAD_HAS_CUDA_KERNELS
+// Each allocation of the host fails once while the ready kernels are loaded.
+TEST_F(CudaDriver, LoadOutOfMemory) {
+  setenv("BNGRAD_COMPILER", "", 1);
+  Gradient gradient(makeDriverSpecs(/*isReady=*/true)[0]);
+  // This creates the tensors.
+  bngradHandle_t cpu = nullptr;
+  ASSERT_EQ(bngradCreateHandle(&cpu, BNGRAD_DEVICE_CPU, 0), BNGRAD_SUCCESS);
+  ASSERT_EQ(gradient.create(cpu), BNGRAD_SUCCESS) << bngradGetLastError();
+  bngradBatchNormBackwardDescriptor_t descriptor = nullptr;
+  bngradStatus_t status = BNGRAD_SUCCESS;
+  auto run = [&] {
+    auto **t = gradient.tensors;
+    status = bngradCreateBatchNormBackwardDescriptor(
+        handle, &descriptor, &gradient.options, t[GradInput], t[GradScale],
+        t[GradOffset], t[GradOutput], t[Input], t[Scale], t[Mean], t[Statistic],
+        t[Mask]);
+  };
+  for (long number = 1;; ++number) {
+    SCOPED_TRACE(number);
+    FailedNew failed = callWithFailingNew(number, false, run);
+    if (!failed.hasFailed)
+      break;
+    EXPECT_EQ(status, BNGRAD_INTERNAL_ERROR) << bngradGetLastError();
+    EXPECT_NE(std::string(bngradGetLastError()).find("memory"),
+              std::string::npos)
+        << bngradGetLastError();
+  }
+  ASSERT_EQ(status, BNGRAD_SUCCESS) << bngradGetLastError();
+  std::swap(descriptor, gradient.descriptor);
+  EXPECT_EQ(callIn(nullptr, gradient, false), BNGRAD_SUCCESS)
+      << bngradGetLastError();
+  EXPECT_EQ(takeLaunches(nullptr), 3u);
+  bngradDestroyBatchNormBackwardDescriptor(descriptor);
+  bngradDestroyHandle(cpu);
+  unsetenv("BNGRAD_COMPILER");
+}
+#endif

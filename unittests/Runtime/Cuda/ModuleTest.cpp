@@ -72,6 +72,23 @@ TEST_F(ModuleTest, ChoosesTheNewestBinary) {
   EXPECT_EQ(choose(12, 0, images), "ptx86");
 }
 
+TEST_F(ModuleTest, FatbinariesAlsoHavePtx) {
+  auto fatbin = [](const char *chip, const char *text) -> bngradCudaImage_t {
+    return {chip, BNGRAD_CUDA_IMAGE_FATBIN, 3, 0, text};
+  };
+  std::vector<bngradCudaImage_t> images = {
+      fatbin("sm_80", "fatbin80"), fatbin("sm_90", "fatbin90"),
+      fatbin("sm_100", "fatbin100"), ptx("sm_86", "ptx86")};
+  EXPECT_EQ(choose(8, 6, images), "fatbin80");
+  EXPECT_EQ(choose(9, 0, images), "fatbin90");
+  EXPECT_EQ(choose(10, 3, images), "fatbin100");
+  // Its PTX.
+  EXPECT_EQ(choose(12, 0, images), "fatbin100");
+  EXPECT_EQ(choose(7, 5, images), "");
+  EXPECT_EQ(bngradCudaTakeStatus(), -1);
+  takeErrors();
+}
+
 TEST_F(ModuleTest, ChoosesTheMostSpecialAmongEquals) {
   std::vector<bngradCudaImage_t> images = {
       binary("sm_100", "first"), binary("sm_100", "second"),
@@ -117,9 +134,9 @@ TEST_F(ModuleTest, ImagesThatCannotBeRight) {
   load(ptx(nullptr, "text"));
   expectError(-1, "bngradCudaModuleLoad: expected a chip such as sm_90, got "
                   "''");
-  load({"sm_90", 2, 0, 0, "text"});
+  load({"sm_90", 3, 0, 0, "text"});
   expectError(-1, "bngradCudaModuleLoad: expected the format of an image in "
-                  "[0, 1], got 2");
+                  "[0, 2], got 3");
   load({"sm_90", BNGRAD_CUDA_IMAGE_PTX, 5, 0, "text"});
   expectError(-1, "bngradCudaModuleLoad: expected opt_level in [0, 4], got 5");
   load(ptx("sm_90", nullptr));

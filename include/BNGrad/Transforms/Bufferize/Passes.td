@@ -22,8 +22,10 @@ def BNGradPrepareBufferizePass
            attribute `bufferization.writable`, so that results are not computed
            in the caller's operands. A value that is returned twice is copied,
            since each result has its own buffer. A tensor that is overwritten
-           and then reshaped is computed in a buffer of the final shape. Empty
-           operands are dropped from concatenations, insertions and pads.
+           and then reshaped is computed in a buffer of the final shape. Slices
+           of a tensor that is stored to a buffer, such as the two sums of a
+           gradient, are stored one by one. Empty operands are dropped from
+           concatenations, insertions and pads.
     Fails: if a buffer, or a view of it, is written between a
            `bufferization.to_tensor` and a reader of the tensor (error at the
            write, note at the tensor). Bufferization assumes that there is no such
