@@ -9,6 +9,7 @@ import functools
 import gc
 import itertools
 import os
+import subprocess
 import sys
 import weakref
 
@@ -29,7 +30,7 @@ from emulated_cuda import to_cpu, to_cuda
 import bngrad.torch
 
 aten = torch.ops.aten
-override = sys.modules["bngrad.torch._override"]
+override, devices_of_library = (sys.modules["bngrad.torch." + each] for each in ("_override", "_devices"))
 REPLACED = [kernel.op.removeprefix("aten::") for (_, device), each in override._passes.items() if device == "cuda"
             for kernel in (*each.originals, *each.python_kernels)]
 # Kernels for CPUs compute in place of PyTorch's own.
@@ -468,6 +469,7 @@ def test_what_is_not_covered_goes_to_pytorch(calls):
                                            save_mean=torch.empty_like(ones), save_invstd=torch.empty_like(ones)),
         lambda: torch.batch_norm_stats(empty, 1e-5),
         lambda: torch.batch_norm_stats(x, 0.0),
+        lambda: torch.batch_norm_elemt(x, None, None, ones[:2], ones, 1e-5),
     ]
     for number, function in enumerate(cases):
         with enabled():
@@ -478,22 +480,69 @@ def test_what_is_not_covered_goes_to_pytorch(calls):
         assert len(calls) == number + 1
 
 
-def test_a_device_without_kernels(calls, monkeypatch):
-    """PyTorch computes, and one warning says why."""
+@pytest.fixture
+def refused(monkeypatch):
+    """A device on which the C library cannot compute."""
 
     def refuse(number):
         override._library_handle.bngradTorchSetError(b"expected a driver")
         return 1
 
-    monkeypatch.setattr(override, "_can_compute", {})
+    monkeypatch.setattr(devices_of_library, "_can_compute", {})
     monkeypatch.setattr(override._library_handle, "bngradTorchVerifyDevice", refuse)
+    return functools.partial(pytest.warns, RuntimeWarning, match="on cuda:0: expected a driver")
+
+
+def test_a_device_without_kernels(calls, refused):
+    """PyTorch computes, and one warning says why."""
     ones = torch.ones(3, device="cuda")
-    with enabled(), pytest.warns(RuntimeWarning, match="on cuda:0: expected a driver") as warned:
+    with enabled(), refused() as warned:
         for _ in range(2):
             aten.native_batch_norm(torch.randn(4, 3, 5).cuda(), ones, ones, None, None, True, 0.1, 0.0)
     with enabled(), pytest.raises(NotImplementedError):  # PyTorch's kernel, which the emulator has not
         torch.batch_norm_stats(torch.randn(4, 3, 5).cuda(), 1e-5)
     assert len(warned) == 1 and len(calls) == 3
+
+
+def test_a_compiled_graph_for_a_device_without_kernels(refused):
+    torch._dynamo.reset()
+    graphs = []
+    with enabled(compile=True), refused():
+        compile_without_triton(nn.BatchNorm1d(3).cuda(), graphs)(torch.randn(4, 3, 5).cuda()).sum().backward()
+    assert len(graphs) == 2 and not any("bngrad" in node for graph in graphs for node in graph)
+
+
+def test_a_device_without_a_compiler():
+    """It has no ready kernels."""
+    program = """if True:
+        import warnings
+
+        import emulated_cuda
+        import torch
+
+        import bngrad.torch
+
+        x, ones = torch.randn(4, 3, 5).cuda(), torch.ones(3).cuda()
+        with bngrad.torch.enabled(), warnings.catch_warnings(record=True) as caught:
+            for _ in range(2):
+                torch.ops.aten.native_batch_norm(x, ones, ones, None, None, True, 0.1, 1e-5)
+            try:
+                torch.batch_norm_stats(x, 1e-5)
+            except NotImplementedError:  # PyTorch's kernel, which the emulator has not
+                print([str(each.message) for each in caught if each.category is RuntimeWarning])
+        """
+    inputs = os.path.join(os.path.dirname(__file__), "Inputs")
+    path = os.pathsep.join([inputs, os.environ["PYTHONPATH"]])
+    environment = os.environ | {"BNGRAD_COMPILER": "", "BNGRAD_CACHE_DIR": "", "PYTHONPATH": path}
+    output = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert output.stdout.count("on cuda:0: expected a ready kernel or libBNGradCompiler.so") == 1
+
+
+def test_a_build_of_pytorch_without_cuda(monkeypatch):
+    """Such as one for ROCm, whose devices are called cuda as well."""
+    monkeypatch.setattr(override, "_passes", {key: each for key, each in override._passes.items() if "cuda" not in key})
+    with bngrad.torch.enabled(compile=True):
+        assert override._inductor._states.keys() == {"cpu"}
 
 
 def test_tensors_on_different_devices():

@@ -28,6 +28,8 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import CheckpointPolicy
 
+from . import _devices
+
 _aten = torch.ops.aten
 # PyTorch's logical_not as an op that inductor does not replace by a loop.
 _library = torch.library.Library("bngrad", "FRAGMENT")
@@ -65,7 +67,10 @@ _states: dict[str, State] = {}
 
 
 def _get_state(input) -> State:
-    return _states.get(input.device.type, State.NOTHING)
+    state = _states.get(input.device.type, State.NOTHING)
+    if state == State.NOTHING or not _devices.can_compute(input.device):
+        return State.NOTHING
+    return state
 
 
 def _is_covered(input, *parameters) -> bool:

@@ -5,13 +5,12 @@ import contextlib
 import ctypes
 import itertools
 import threading
-import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import torch
 
-from . import _inductor, _library_handle, _synced
+from . import _devices, _inductor, _library_handle, _synced
 
 _library = torch.library.Library("bngrad", "FRAGMENT")
 for _function in (_library_handle.bngradTorchGetError,
@@ -39,25 +38,10 @@ def _list_names(function) -> list[str]:
     return [name.decode() for name in itertools.takewhile(bool, names)]
 
 
-_can_compute: dict[torch.device, bool] = {}
-
-
 def _verify_device(arguments) -> bool:
-    """Whether the C library can compute on the arguments' device. If it cannot on
-    a GPU, PyTorch computes everything there, and the first call warns."""
-    device = next(each.device for each in arguments
-                  if isinstance(each, torch.Tensor))
-    if device.type == "cpu":
-        return True
-    if device not in _can_compute:
-        _can_compute[device] = (
-            _library_handle.bngradTorchVerifyDevice(device.index) == 0)
-        if not _can_compute[device]:
-            text = _library_handle.bngradTorchGetError().decode()
-            warnings.warn("bngrad.torch: PyTorch's own kernels compute batch "
-                          f"norms on {device}: {text}", RuntimeWarning,
-                          stacklevel=2)
-    return _can_compute[device]
+    """Whether the C library can compute on the arguments' device."""
+    return _devices.can_compute(next(each.device for each in arguments
+                                     if isinstance(each, torch.Tensor)))
 
 
 # The ops that _Original has defined.
@@ -109,9 +93,11 @@ class _PythonKernel:
 
     def call(self, keyset, *arguments, **given):
         if _verify_device(arguments):
-            results = self.function(*arguments, **given)
-            if results is not None:
-                return results
+            # What the C library refuses, PyTorch computes, or says why not.
+            with contextlib.suppress(RuntimeError):
+                results = self.function(*arguments, **given)
+                if results is not None:
+                    return results
         return self.original.call_boxed(keyset, *arguments, **given)
 
     def replace(self, library: torch.library.Library) -> None:
@@ -202,7 +188,7 @@ def _update() -> None:
                         (options.forward or name != "forward")
                         for options in _active))
     _inductor.set_states({device: _find_compiled_state(device)
-                          for device in DEVICES})
+                          for _, device in _passes})
 
 
 def _make_options(forward: bool, compile: bool,

@@ -228,7 +228,7 @@ extern "C" {
 /// Whether the C library can compute on a CUDA device: 0, or the error of this
 /// thread says why not.
 [[gnu::visibility("default")]] int bngradTorchVerifyDevice(int device) {
-  return !getHandle({aoti_torch_device_type_cuda(), device});
+  return !canCompute({aoti_torch_device_type_cuda(), device});
 }
 
 /// The error of this thread.

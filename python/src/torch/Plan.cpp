@@ -137,6 +137,26 @@ static bool makePlan(Problem &problem, Plan &plan) {
   return check(status, problem);
 }
 
+bool bngrad::torch::canCompute(const Device &device) {
+  Problem problem(OpKind::Training);
+  problem.options.num_feature_dims = 1;
+  problem.options.feature_dims[0] = 1;
+  problem.options.epsilon = 1e-5;
+  const int64_t sizes[] = {2, 1}, strides[] = {1, 1};
+  TensorDescriptors tensors;
+  bngradHandle_t handle = getHandle(device);
+  if (!handle)
+    return false;
+  for (Operand operand : {Input, Output})
+    if (!check(bngradCreateTensorDescriptor(
+                   &tensors.of[operand], BNGRAD_DTYPE_F32, 2, sizes, strides),
+               problem))
+      return false;
+  return check(
+      OpDescriptor().create(problem.op, handle, problem.options, tensors),
+      problem);
+}
+
 //===----------------------------------------------------------------------===//
 // Plans of a thread
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,10 @@ namespace bngrad::torch {
 /// for a bad BNGRAD_ISA.
 bngradHandle_t getHandle(const Device &device);
 
+/// Whether the C library finds or compiles a kernel for a CUDA device; if not,
+/// the error of this thread says why.
+bool canCompute(const Device &device);
+
 /// A call of the C library.
 struct Problem {
   explicit Problem(OpKind op) : op(op) {
