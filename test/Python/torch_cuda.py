@@ -1,7 +1,7 @@
 # RUN: %build_cudart
 # RUN: %emulated_python -m pytest -q %s
 # The ready kernels alone.
-# RUN: env BNGRAD_WITHOUT_COMPILER=1 %emulated_python -m pytest -q %s -k "values or cudnn or training or streams"
+# RUN: env BNGRAD_WITHOUT_COMPILER=1 LD_LIBRARY_PATH=%bngrad_obj_root/lib %emulated_python -m pytest -q %s -k "values or cudnn or training or streams"
 # REQUIRES: torch, python-compiler
 """enable() for CUDA tensors, on the emulator: every op of aten that is replaced, streams, memory and graphs."""
 
