@@ -102,7 +102,8 @@ class _PythonKernel:
 
     def replace(self, library: torch.library.Library) -> None:
         self.original = torch.library.get_kernel(self.op, self.key)
-        library.impl(self.op, self.call, self.key, with_keyset=True)
+        library.impl(self.op, self.call, self.key, with_keyset=True,
+                     allow_override=True)
 
 
 class _Pass:
