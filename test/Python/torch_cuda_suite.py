@@ -96,6 +96,13 @@ def test_jax_without_a_gpu():
     assert frameworks.run("flax")["absent"] == "JAX computes on a cpu"
 
 
+def test_a_package_that_cannot_compute_is_missing(monkeypatch):
+    assert frameworks.find_package() is None
+    monkeypatch.setattr(bngrad.torch._devices, "_can_compute", {})
+    monkeypatch.setattr(bngrad.torch._library_handle, "bngradTorchVerifyDevice", lambda number: 1)
+    assert "PyTorch's own kernels compute batch norms on cuda:0" in frameworks.find_package()
+
+
 def test_wrong_results(monkeypatch):
     """A gradient that is not its own."""
     compute = frameworks.run_op
