@@ -7,14 +7,19 @@ A task is one of
     flax                             a training step of a residual network of flax
 
 The names of the last two may end in ` small`, for a test. bundle.py packs the package `bngrad` beside this file, in the
-folder `site`. Times are those of events in the stream; the two contenders take turns."""
+folder `site`. The two contenders take turns. Times are those of events in the stream, which is held until the host has
+queued an op; those of flax are those of the host, until the last step has ended. BNGrad is switched on and off outside
+of what is timed."""
 
 import contextlib
+import os
 import pathlib
 import statistics
 import sys
 import time
+import warnings
 
+import cuda_driver
 import judge
 import timing
 
@@ -35,22 +40,29 @@ PLAIN, OURS = "torch", "bngrad"
 
 
 def make_tasks():
-    """Steps first, then ops: the shapes of one type and layout after another, so that a part that is cut off has all
-    kinds."""
+    """An eager step, some ops, the other steps, and all other ops, which take turns in type and layout, so that a part
+    that is cut off has all kinds."""
     ops = [f"op {type} {layout} {BATCH}x{channels}x{size}x{size}" for channels, size in SHAPES
            for layout in LAYOUTS for type in TYPES]
     first = [ops[number::len(TYPES) * len(LAYOUTS) + 1] for number in range(len(TYPES) * len(LAYOUTS) + 1)]
-    return ["step eager", *(task for group in first for task in group), "step compiled", "step captured", "flax"]
+    return ["step eager", *first[0], "step captured", "flax", "step compiled",
+            *(task for group in first[1:] for task in group)]
 
 
 def find_package():
-    """Makes bngrad importable; why it is not, or None."""
+    """Makes bngrad importable; why it is not, or does not compute on the GPU, or None."""
     if SITE.is_dir():
         sys.path.insert(0, str(SITE))
     try:
-        import bngrad.torch  # noqa: F401
+        import torch
+
+        import bngrad.torch
     except ImportError as error:
         return f"no bngrad: {timing.first_line(error)}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if not bngrad.torch._devices.can_compute(torch.device("cuda", 0)):
+            return timing.first_line(caught[-1].message)
     return None
 
 
@@ -90,6 +102,40 @@ def time_on_device(function):
     return begin.elapsed_time(end)
 
 
+def hold(microseconds):
+    """PyTorch's stream executes nothing as long."""
+    import torch
+
+    cuda_driver.Driver().hold(torch.cuda.current_stream().cuda_stream, microseconds)
+
+
+def time_queued(function):
+    """The same without waiting for the host: the stream is held until all is queued. If that took too long, the function
+    runs again."""
+    microseconds, seconds = timing.FIRST_HOLD_US, []
+
+    def run():
+        begin = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - begin)
+
+    while True:
+        hold(microseconds)
+        elapsed = time_on_device(run)
+        if seconds[-1] * 1e6 < microseconds / 2 or microseconds >= timing.MOST_HOLD_US:
+            return elapsed
+        microseconds *= 2
+
+
+def find_fallbacks(function):
+    """The ops that `function` leaves to PyTorch while BNGrad is enabled."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        function()
+    return sorted({event.key for event in profiled.key_averages() if "_original_" in event.key})
+
+
 def switch(is_ours, **options):
     import bngrad.torch
 
@@ -103,10 +149,10 @@ def make_data(shape, dtype, layout):
     """Input and grad_output, of which no two channels have the same mean and deviation."""
     import torch
 
-    generator = torch.Generator().manual_seed(7)
+    torch.manual_seed(7)
     channel = torch.arange(shape[1], device="cuda").view(1, -1, 1, 1)
     format = torch.channels_last if layout == "nhwc" else torch.contiguous_format
-    return [(torch.randn(shape, generator=generator).cuda() * (1 + 0.05 * (channel % 29)) + offset + 0.02 * (
+    return [(torch.randn(shape, device="cuda") * (1 + 0.05 * (channel % 29)) + offset + 0.02 * (
         channel % 31)).to(dtype).contiguous(memory_format=format) for offset in (0.3, -0.7)]
 
 
@@ -128,24 +174,28 @@ def measure_op(name):
     weight = torch.linspace(0.5, 1.5, shape[1], device="cuda").requires_grad_()
     bias = torch.linspace(-1, 1, shape[1], device="cuda").requires_grad_()
 
-    def contend(is_ours):
-        def run():
-            with switch(is_ours):
-                return run_op(x, grad_output, weight, bias)
-
-        return run
-
-    contenders = {PLAIN: contend(False), OURS: contend(True)}
-    exact = run_op(*(each.detach().double().requires_grad_() for each in (x, grad_output, weight, bias)))
-    errors = {name: [float((result.detach().double() - value).abs().max()) for result, value in zip(run(), exact)]
-              for name, run in contenders.items()}
+    exact = [each.detach() for each in run_op(
+        *(each.detach().double().requires_grad_() for each in (x, grad_output, weight, bias)))]
+    errors = {}
+    for name, is_ours in ((PLAIN, False), (OURS, True)):
+        with switch(is_ours):
+            errors[name] = [float((result.detach().double() - value).abs().max())
+                            for result, value in zip(run_op(x, grad_output, weight, bias), exact)]
     for number, what in enumerate(("output", "grad_input", "grad_weight", "grad_bias")):
         size = float(exact[number].abs().max())
         most = MOST_ERRORS * errors[PLAIN][number] + torch.finfo(dtype if number < 2 else torch.float32).eps * size
         if not errors[OURS][number] <= most:
             return {"error": f"{what}: expected an error of at most {most:.3g}, got {errors[OURS][number]:.3g}"}
     del exact
-    return compare(take_turns(contenders, OP_ROUNDS, time_on_device)) | {
+    with switch(True):
+        if found := find_fallbacks(lambda: run_op(x, grad_output, weight, bias)):
+            return {"error": f"expected BNGrad to compute, got {', '.join(found)}"}
+
+    def measure(is_ours):
+        with switch(is_ours):
+            return time_queued(lambda: run_op(x, grad_output, weight, bias))
+
+    return compare(take_turns({PLAIN: False, OURS: True}, OP_ROUNDS, measure)) | {
         "tensor_bytes": x.numel() * x.element_size()}
 
 
@@ -193,11 +243,14 @@ class Step:
         # Without its graph, which a capture must not find.
         self.loss = loss.detach()
 
+    def enabled(self):
+        """While steps run. A graph has its kernels."""
+        return switch(self.is_ours and not self.graph, compile=self.kind == "compiled")
+
     def __call__(self):
         if self.graph:
             self.graph.replay()
-            return
-        with switch(self.is_ours, compile=self.kind == "compiled"):
+        else:
             self.compute()
 
     def capture(self):
@@ -223,7 +276,8 @@ def find_share(step):
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
         step()
         torch.cuda.synchronize()
-    events = profiled.key_averages()
+    # Without the ops that have launched the kernels.
+    events = [event for event in profiled.key_averages() if event.device_type == torch.autograd.DeviceType.CUDA]
     total = sum(event.self_device_time_total for event in events)
     norms = sum(event.self_device_time_total for event in events if "batch_norm" in event.key.lower() or
                 "bn_" in event.key.lower() or "bnorm" in event.key.lower())
@@ -237,12 +291,17 @@ def measure_step(name):
     for contender, step in steps.items():
         losses[contender] = []
         for _ in range(LOSSES):
-            step()
+            with step.enabled():
+                step()
             losses[contender].append(float(step.loss))
     difference = max(abs(one / other - 1) for one, other in zip(losses[PLAIN], losses[OURS]))
     if not difference <= MOST_LOSS_DIFFERENCE:
         return {"error": f"losses: expected {losses[PLAIN]}, got {losses[OURS]}"}
     found = {"losses": losses, "loss_difference": difference}
+    if kind == "eager":
+        with steps[OURS].enabled():
+            if fallbacks := find_fallbacks(steps[OURS]):
+                return {"error": f"expected BNGrad to compute, got {', '.join(fallbacks)}"}
     if kind == "eager" and not small:
         found["share"] = find_share(steps[PLAIN])
     if kind == "captured":
@@ -250,7 +309,8 @@ def measure_step(name):
             step.capture()
 
     def measure(step):
-        return time_on_device(lambda: [step() for _ in range(STEPS)]) / STEPS
+        with step.enabled():
+            return time_on_device(lambda: [step() for _ in range(STEPS)]) / STEPS
 
     return compare(take_turns(steps, 1 if small else STEP_ROUNDS, measure)) | found
 
@@ -303,8 +363,15 @@ def make_flax_step(is_ours, is_small):
 
 
 def measure_flax(is_small):
+    import torch
+
+    # The memory of earlier tasks is free for JAX, which takes none in advance.
+    torch.cuda.empty_cache()
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     import jax
 
+    if not is_small and jax.default_backend() != "gpu":
+        return {"absent": f"JAX computes on a {jax.default_backend()}", "not_offered": True}
     states, losses, steps = {}, {}, {}
     for contender, is_ours in ((PLAIN, False), (OURS, True)):
         step, state = make_flax_step(is_ours, is_small)
@@ -329,19 +396,22 @@ def measure_flax(is_small):
 
 
 def run(task):
-    """The result of a task, with `error` if it is wrong."""
+    """The result of a task, with `error` if it is wrong, or `absent` without torchvision, JAX or flax."""
     kind, _, rest = task.partition(" ")
-    if kind == "op":
-        return measure_op(rest)
-    if kind == "step":
-        return measure_step(rest)
-    return measure_flax(bool(rest))
+    try:
+        if kind == "op":
+            return measure_op(rest)
+        if kind == "step":
+            return measure_step(rest)
+        return measure_flax(bool(rest))
+    except ModuleNotFoundError as error:
+        return {"absent": timing.first_line(error), "not_offered": True}
 
 
 def describe(task, result):
     """A line of a table: the task, PyTorch's or JAX's time, BNGrad's, the ratio."""
     if "ms" not in result:
-        return f"| {task} | | | {result.get('error', 'not measured')} |"
+        return f"| {task} | | | {result.get('error') or result.get('absent', 'not measured')} |"
     low, high = result["interval"]
     text = f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"
     if result.get("share") is not None:

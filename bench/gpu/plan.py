@@ -60,7 +60,7 @@ CALLS = {
         Part("sanitizer", 60, 0.8, ("device", "compute-sanitizer")),
         Part("counters", 60, 1, ("device", "ncu"), is_last=True),
     ],
-    "frameworks": [Part("frameworks", 90, 1, ("device", "torch", "bngrad"))],
+    "frameworks": [Part("frameworks", 150, 1, ("device", "torch", "bngrad"))],
 }
 # The most minutes of a call.
 MINUTES = {"times": 5.5, "checks": 5.5, "frameworks": 3.5}

@@ -3,9 +3,11 @@
 # REQUIRES: torch, jax, python-compiler
 """The part `frameworks` of the GPU suite, on the emulator: its tasks run, and tell wrong results."""
 
+import functools
 import os
 import pathlib
 import sys
+import time
 
 import pytest
 import torch
@@ -18,11 +20,19 @@ import frameworks
 import bngrad.torch
 
 
+@pytest.fixture(autouse=True)
+def no_hold(monkeypatch):
+    """The emulator has no functions of the host in a stream."""
+    monkeypatch.setattr(frameworks, "hold", lambda microseconds: None)
+
+
 def test_tasks():
     tasks = frameworks.make_tasks()
     assert len(tasks) == len(set(tasks)) == 12 * 2 * 3 + 4
     assert {" ".join(task.split()[:3]) for task in tasks[1:8] if task.startswith("op")} == {
         f"op {type} {layout}" for type in frameworks.TYPES for layout in frameworks.LAYOUTS}
+    # A call may be too short for all ops.
+    assert all(task.startswith("op") for task in tasks[20:])
 
 
 @pytest.mark.parametrize("task", ["op f32 nchw 4x6x5x5", "op bf16 nhwc 4x6x5x5", "op f16 nchw 3x2x4x4",
@@ -32,6 +42,65 @@ def test_results(task, monkeypatch):
     result = frameworks.run(task)
     assert result["ratio"] == 1 and result["ms"].keys() == {"torch", "bngrad"}
     assert frameworks.describe(task, result).startswith(f"| {task} | 1 ms | 1 ms | 1.00") or "step" in task
+
+
+def test_switching_is_not_timed(monkeypatch):
+    """It would take longer than most ops."""
+    is_timed, time_on_device = [], frameworks.time_on_device
+    enable = bngrad.torch._override.enable
+
+    def enable_outside(**options):
+        assert not is_timed
+        enable(**options)
+
+    def note(function):
+        is_timed.append(True)
+        try:
+            return time_on_device(function)
+        finally:
+            is_timed.pop()
+
+    monkeypatch.setattr(frameworks, "OP_ROUNDS", 1)
+    monkeypatch.setattr(bngrad.torch._override, "enable", enable_outside)
+    monkeypatch.setattr(frameworks, "time_on_device", note)
+    for task in ("op f32 nchw 4x6x5x5", "step eager small"):
+        assert "ms" in frameworks.run(task)
+
+
+def test_an_op_that_took_long_to_queue_is_timed_again(monkeypatch):
+    held, calls = [], []
+    monkeypatch.setattr(frameworks, "hold", held.append)
+
+    def run():
+        calls.append(None)
+        time.sleep(0 if len(calls) == 3 else 0.01)
+
+    frameworks.time_queued(run)
+    assert held == [2000, 4000, 8000] and len(calls) == 3
+
+
+def test_kernels_of_pytorch_are_no_times_of_bngrad(monkeypatch):
+    # An epsilon that is not covered.
+    monkeypatch.setattr(torch.nn.functional, "batch_norm", functools.partial(torch.nn.functional.batch_norm, eps=1e-40))
+    assert "got bngrad::_original_native_batch_norm" in frameworks.run("op f32 nchw 4x6x5x5")["error"]
+
+
+@pytest.mark.parametrize("task, module", [("step eager", "torchvision"), ("flax small", "jax")])
+def test_absent_packages(task, module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    result = frameworks.run(task)
+    assert module in result["absent"] and module in frameworks.describe(task, result)
+
+
+def test_jax_without_a_gpu():
+    assert frameworks.run("flax")["absent"] == "JAX computes on a cpu"
+
+
+def test_a_package_that_cannot_compute_is_missing(monkeypatch):
+    assert frameworks.find_package() is None
+    monkeypatch.setattr(bngrad.torch._devices, "_can_compute", {})
+    monkeypatch.setattr(bngrad.torch._library_handle, "bngradTorchVerifyDevice", lambda number: 1)
+    assert "PyTorch's own kernels compute batch norms on cuda:0" in frameworks.find_package()
 
 
 def test_wrong_results(monkeypatch):

@@ -117,11 +117,12 @@ bool isParameter(const Tensor &tensor, const Tensor &input);
 /// the data, or are f32 with data of 16 bits.
 bool isParameterType(const Tensor &parameter, const Tensor &input);
 
-/// The strides of output and grad_input. On a GPU, ATen's own kernels take
-/// those of empty_like. On CPUs and by cuDNN they are channels-last if input is
-/// dense in this order and not row-major as well, or has strides like it; in
-/// the forward pass with parameters that are not dense, ATen asks for the
-/// latter.
+/// The strides of output and grad_input. On a GPU, ATen's own forward passes
+/// take those of empty_like, and so do gradients here, so that nothing is
+/// copied; ATen's own are row-major or channels-last. On CPUs and by cuDNN they
+/// are channels-last if input is dense in this order and not row-major as well,
+/// or has strides like it; in the forward pass with parameters that are not
+/// dense, ATen asks for the latter.
 bool getResultStrides(const Tensor &input, bool isCudnn,
                       bool hasDenseParameters, Strides &strides);
 
