@@ -506,6 +506,12 @@ def test_a_device_without_kernels(calls, refused):
     assert len(warned) == 1 and len(calls) == 3
 
 
+def test_a_missing_package_is_named(calls, refused, monkeypatch):
+    monkeypatch.setattr(devices_of_library.importlib.util, "find_spec", lambda name: None)
+    with enabled(), pytest.warns(RuntimeWarning, match="expected a driver; install bngrad-compiler"):
+        aten.native_batch_norm(torch.randn(4, 3, 5).cuda(), None, None, None, None, True, 0.1, 0.0)
+
+
 def test_a_compiled_graph_for_a_device_without_kernels(refused):
     torch._dynamo.reset()
     graphs = []

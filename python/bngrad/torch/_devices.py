@@ -1,5 +1,6 @@
 """On which devices the C library can compute."""
 
+import importlib.util
 import warnings
 
 import torch
@@ -19,6 +20,8 @@ def can_compute(device: torch.device) -> bool:
             _library_handle.bngradTorchVerifyDevice(device.index) == 0)
         if not _can_compute[device]:
             text = _library_handle.bngradTorchGetError().decode()
+            if importlib.util.find_spec("bngrad_compiler") is None:
+                text += "; install bngrad-compiler, which GPUs need"
             warnings.warn("bngrad.torch: PyTorch's own kernels compute batch "
                           f"norms on {device}: {text}", RuntimeWarning,
                           stacklevel=2)
