@@ -39,6 +39,7 @@ SUITE = [
     "cuda_driver.py",
     "device.py",
     "devices.py",
+    "framework_tasks.py",
     "frameworks.py",
     "items.py",
     "journal.py",

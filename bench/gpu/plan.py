@@ -9,7 +9,7 @@ import pathlib
 import random
 import re
 
-import frameworks
+import framework_tasks
 import items
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -297,6 +297,6 @@ def make_parts(catalogue, call, seed, cubins=False, dry_run=False):
         "queued": catalogue.queued(),
         "sanitizer": catalogue.sanitizer_tasks(),
         "counters": choose_counted(catalogue, call, {}),
-        "frameworks": [task for task in frameworks.make_tasks() if re.search(catalogue.shapes, task)],
+        "frameworks": [task for task in framework_tasks.make_tasks() if re.search(catalogue.shapes, task)],
     }
     return [dataclasses.replace(part, tasks=tasks[part.name]) for part in (DRY_CALLS if dry_run else CALLS)[call]]

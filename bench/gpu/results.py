@@ -14,7 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import devices
-import frameworks
+import framework_tasks
 import items
 import journal
 import plot
@@ -430,7 +430,7 @@ def _framework_lines(document):
     if not found:
         return [f"* {NOT_MEASURED}"]
     return ["| task | without BNGrad | with BNGrad | ratio |", "|---|---|---|---|",
-            *(frameworks.describe(*each) for each in found.items())]
+            *(framework_tasks.describe(*each) for each in found.items())]
 
 
 def _absent_lines(cases):

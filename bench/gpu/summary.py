@@ -4,7 +4,7 @@ lend a device may return no more of the output."""
 import math
 import re
 
-import frameworks
+import framework_tasks
 import results
 
 MOST_LINES, MOST_WIDTH, MOST_WRONG_WIDTH = 100, 105, 150
@@ -74,7 +74,7 @@ def make(document, parts, base):
         "cases": _case_lines(document) if has_times else [],
         "limits": _goal_lines(document) + results.limit_lines(document["benchmark"])[:1] if has_times else [],
         "counters": _counter_lines(document),
-        "frameworks": [frameworks.describe(*each) for each in document["tasks"].get("frameworks", {}).items()]
+        "frameworks": [framework_tasks.describe(*each) for each in document["tasks"].get("frameworks", {}).items()]
         if "frameworks" in parts else [],
         "wrong": failed + wrong,
     }

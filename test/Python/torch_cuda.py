@@ -545,7 +545,7 @@ def test_a_device_without_a_compiler():
         """
     inputs = os.path.join(os.path.dirname(__file__), "Inputs")
     path = os.pathsep.join([inputs, os.environ["PYTHONPATH"]])
-    environment = os.environ | {"BNGRAD_COMPILER": "", "BNGRAD_CACHE_DIR": "", "PYTHONPATH": path}
+    environment = os.environ | {"BNGRAD_COMPILER": "", "BNGRAD_CACHE_DIR": "", "LD_LIBRARY_PATH": "", "PYTHONPATH": path}
     output = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert output.stdout.count("on cuda:0: expected a ready kernel or libBNGradCompiler.so") == 1
 

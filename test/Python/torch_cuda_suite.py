@@ -14,6 +14,7 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 sys.path[:0] = [str(pathlib.Path(__file__).parents[2] / "bench" / each) for each in ("gpu", "")]
 import emulated_cuda  # noqa: F401
+import framework_tasks
 import frameworks
 
 import bngrad.torch
@@ -26,10 +27,10 @@ def no_hold(monkeypatch):
 
 
 def test_tasks():
-    tasks = frameworks.make_tasks()
+    tasks = framework_tasks.make_tasks()
     assert len(tasks) == len(set(tasks)) == 12 * 2 * 3 + 4
     assert {" ".join(task.split()[:3]) for task in tasks[1:8] if task.startswith("op")} == {
-        f"op {type} {layout}" for type in frameworks.TYPES for layout in frameworks.LAYOUTS}
+        f"op {type} {layout}" for type in framework_tasks.TYPES for layout in framework_tasks.LAYOUTS}
     # A call may be too short for all ops.
     assert all(task.startswith("op") for task in tasks[20:])
 
@@ -40,7 +41,7 @@ def test_results(task, monkeypatch):
     monkeypatch.setattr(frameworks, "OP_ROUNDS", 2)
     result = frameworks.run(task)
     assert result["ratio"] == 1 and result["ms"].keys() == {"torch", "bngrad"}
-    assert frameworks.describe(task, result).startswith(f"| {task} | 1 ms | 1 ms | 1.00") or "step" in task
+    assert framework_tasks.describe(task, result).startswith(f"| {task} | 1 ms | 1 ms | 1.00") or "step" in task
 
 
 def test_switching_is_not_timed(monkeypatch):
@@ -88,7 +89,7 @@ def test_kernels_of_pytorch_are_no_times_of_bngrad(monkeypatch):
 def test_absent_packages(task, module, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     result = frameworks.run(task)
-    assert module in result["absent"] and module in frameworks.describe(task, result)
+    assert module in result["absent"] and module in framework_tasks.describe(task, result)
 
 
 def test_jax_without_a_gpu():
