@@ -176,7 +176,7 @@ def test_no_references_are_lost():
     ("import bngrad.torch; bngrad.torch.enable()", "RuntimeError"),
     ("import bngrad.torch, torch; x, c = torch.ones(2, 3), torch.ones(3); "
      "torch.ops.bngrad.batch_norm_backward(x, x, c, variance=c)", "RuntimeError"),
-    ("import bngrad.jax; bngrad.jax.batch_norm_backward(X, X, C, variance=C)", "JaxRuntimeError"),
+    ("import bngrad.jax; bngrad.jax.batch_norm_backward(X, X, C, variance=C)", "RuntimeError"),
 ])
 def test_instruction_set(call, kind):
     """BNGRAD_ISA is read by the first call, which names it, whatever the framework."""
