@@ -69,9 +69,13 @@ def _run_on_cpu(op, *arguments, **given):
         written[id(copy)] = copy, value
         return copy
 
-    # Python gets numbers that are operands as such.
-    arguments = [torch.tensor(value) if type(value) in (bool, int, float) and argument.type.isSubtypeOf(
-        torch.TensorType.get()) else value for argument, value in zip(op._schema.arguments, arguments)]
+    # Python gets numbers that are operands as such. As f64 of no dims, they do not change the type of results.
+    def make_operand(argument, value):
+        if type(value) not in (bool, int, float) or not argument.type.isSubtypeOf(torch.TensorType.get()):
+            return value
+        return torch.tensor(value, dtype=torch.float64 if type(value) is float else None)
+
+    arguments = [make_operand(*each) for each in zip(op._schema.arguments, arguments)]
     copied, copied_given = pytree.tree_map(convert, (arguments, given))
     results = op(*copied, **copied_given)
     by_name = dict(zip((argument.name for argument in op._schema.arguments), copied)) | copied_given
