@@ -380,3 +380,22 @@ const char *bngrad::findLayout(const Problem &problem, Layout &layout) {
              ? nullptr
              : "its feature dims are in another order in data and parameters";
 }
+
+ReadyMemRef bngrad::makeReadyMemRef(const Layout &layout, int operand,
+                                    void *data) {
+  int64_t outer = layout.outer, channels = layout.channels;
+  int64_t inner = layout.inner, plane = channels * inner;
+  switch (getInfo(operand).shape) {
+  case RoleShape::Data:
+    if (inner != 1)
+      return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
+    return {data, data, 0, {outer, channels, channels, 1}};
+  case RoleShape::Channel:
+    return {data, data, 0, {channels, 1}};
+  case RoleShape::Sums:
+    return {data, data, 0, {2, channels, channels, 1}};
+  case RoleShape::Scalar:
+    break;
+  }
+  return {data, data, 0, {}};
+}

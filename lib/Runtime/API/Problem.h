@@ -91,6 +91,18 @@ Tensor getRow(const Problem &problem, int operand);
 /// Finds the layout of the data; null, or the reason why there is none.
 const char *findLayout(const Problem &problem, Layout &layout);
 
+/// A descriptor of MLIR's memrefs, as the parameters of ready kernels are: of
+/// rank 3 at most.
+struct ReadyMemRef {
+  void *allocated, *aligned;
+  int64_t offset;
+  /// `rank` sizes, then `rank` strides.
+  int64_t sizesAndStrides[6];
+};
+
+/// The memref of an operand in a ready kernel, whose vectors have no gaps.
+ReadyMemRef makeReadyMemRef(const Layout &layout, int operand, void *data);
+
 } // namespace bngrad
 
 #endif // BNGRAD_LIB_RUNTIME_API_PROBLEM_H

@@ -16,14 +16,6 @@
 using namespace bngrad;
 
 namespace {
-/// A descriptor of MLIR's memrefs, of rank 3 at most.
-struct DeviceMemRef {
-  void *allocated, *aligned;
-  int64_t offset;
-  /// `rank` sizes, then `rank` strides.
-  int64_t sizesAndStrides[6];
-};
-
 /// The scalars after the tensors: none; epsilon; epsilon and the factors of
 /// running statistics.
 enum class Scalars { NoScalars, Epsilon, Update };
@@ -280,31 +272,13 @@ void ReadyCudaPlan::launch(const VectorOps &all, const CallData &call) const {
 void ReadyCudaPlan::runKernel(bngradCudaKernelKind_t kind,
                               const Addresses &addresses, void *workspace,
                               size_t *size) const {
-  int64_t outer = layout.outer, channels = layout.channels;
-  int64_t inner = layout.inner, plane = channels * inner;
-  bool hasInner = inner != 1;
-  auto describe = [&](Operand operand) -> DeviceMemRef {
-    void *data = addresses[operand];
-    switch (getInfo(operand).shape) {
-    case RoleShape::Data:
-      if (hasInner)
-        return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
-      return {data, data, 0, {outer, channels, channels, 1}};
-    case RoleShape::Channel:
-      return {data, data, 0, {channels, 1}};
-    case RoleShape::Sums:
-      return {data, data, 0, {2, channels, channels, 1}};
-    case RoleShape::Scalar:
-      break;
-    }
-    return {data, data, 0, {}};
-  };
   const CudaKernel &kernel = getCudaKernel(kind);
-  DeviceMemRef memrefs[CudaKernel::kMostTensors];
+  ReadyMemRef memrefs[CudaKernel::kMostTensors];
   void *parameters[CudaKernel::kMostTensors + 4];
   int count = 0;
   for (; count < kernel.numTensors; ++count) {
-    memrefs[count] = describe(kernel.tensors[count]);
+    Operand operand = kernel.tensors[count];
+    memrefs[count] = makeReadyMemRef(layout, operand, addresses[operand]);
     parameters[count] = &memrefs[count];
   }
   // The kernel only reads them.
@@ -318,7 +292,8 @@ void ReadyCudaPlan::runKernel(bngradCudaKernelKind_t kind,
     add(factors.mean);
     add(factors.variance);
   }
-  const bngradKernel_t &functions = kernels->kernels[type][kind][hasInner];
+  const bngradKernel_t &functions =
+      kernels->kernels[type][kind][layout.inner != 1];
   if (size)
     *size = functions.get_workspace_size(parameters);
   else

@@ -21,17 +21,7 @@ using mlir::bngrad::ScheduleKind;
 using mlir::bngrad::ScheduleReuse;
 namespace limits = mlir::bngrad::limits;
 
-namespace {
-/// A descriptor of MLIR's memrefs, of rank 3 at most.
-struct MemRef {
-  void *allocated, *aligned;
-  int64_t offset;
-  /// `rank` sizes, then `rank` strides.
-  int64_t sizesAndStrides[6];
-};
-} // namespace
-
-static MemRef makeVector(void *data, int64_t size, int64_t stride) {
+static ReadyMemRef makeVector(void *data, int64_t size, int64_t stride) {
   return {data, data, 0, {size, stride}};
 }
 
@@ -168,8 +158,8 @@ void ReadyPlan::fill(char *table, double value) const {
 
 void ReadyPlan::convert(bngradPackedFunction_t function, void *from,
                         int64_t fromStride, void *to, int64_t toStride) const {
-  MemRef source = makeVector(from, layout.channels, fromStride);
-  MemRef destination = makeVector(to, layout.channels, toStride);
+  ReadyMemRef source = makeVector(from, layout.channels, fromStride);
+  ReadyMemRef destination = makeVector(to, layout.channels, toStride);
   const void *factor = isF64 ? static_cast<const void *>(&epsilon)
                              : static_cast<const void *>(&epsilonF32);
   void *parameters[] = {&source, &destination, const_cast<void *>(factor)};
@@ -231,31 +221,13 @@ CallData ReadyPlan::getVectors(const CallData &call) const {
 bngradStatus_t ReadyPlan::runKernel(const CallData &vectors,
                                     bngradKernelKind_t kind,
                                     size_t *size) const {
-  int64_t outer = layout.outer, channels = layout.channels;
-  int64_t inner = layout.inner, plane = channels * inner;
-  bool hasInner = inner != 1;
-  auto describe = [&](Operand operand) -> MemRef {
-    void *data = vectors.data[operand];
-    switch (getInfo(operand).shape) {
-    case RoleShape::Data:
-      if (hasInner)
-        return {data, data, 0, {outer, channels, inner, plane, inner, 1}};
-      return {data, data, 0, {outer, channels, channels, 1}};
-    case RoleShape::Channel:
-      return makeVector(data, channels, 1);
-    case RoleShape::Sums:
-      return {data, data, 0, {2, channels, channels, 1}};
-    case RoleShape::Scalar:
-      break;
-    }
-    return {data, data, 0, {}};
-  };
   const Kernel &info = getKernel(kind);
-  MemRef memrefs[kNumOperands];
+  ReadyMemRef memrefs[kNumOperands];
   void *parameters[kNumOperands + 1];
   int count = 0, numMemrefs = 0;
   auto add = [&](Operand operand) {
-    memrefs[numMemrefs] = describe(operand);
+    memrefs[numMemrefs] =
+        makeReadyMemRef(layout, operand, vectors.data[operand]);
     parameters[count++] = &memrefs[numMemrefs++];
   };
   for (const mlir::bngrad::OpOperandInfo &operand : mlir::bngrad::kOpOperands)
@@ -270,7 +242,7 @@ bngradStatus_t ReadyPlan::runKernel(const CallData &vectors,
         operand.op == info.op && info.has(role))
       add(role);
   const bngradKernel_t &kernel =
-      kernels->kernels[type][kind][hasInner][has[Mask]];
+      kernels->kernels[type][kind][layout.inner != 1][has[Mask]];
   if (size) {
     *size = kernel.get_workspace_size(parameters);
     return BNGRAD_SUCCESS;
@@ -313,9 +285,10 @@ bngradStatus_t ReadyPlan::runSums(const CallData &call) const {
     char *sums = getTable(call, Sums);
     if (bngradStatus_t status = runReduce(vectors, sums))
       return status;
-    MemRef from = makeVector(sums + getRowBytes(), layout.channels, 1);
-    MemRef factor = makeVector(vectors.data[Statistic], layout.channels, 1);
-    MemRef to = makeVector(vectors.data[GradScale], layout.channels, 1);
+    ReadyMemRef from = makeVector(sums + getRowBytes(), layout.channels, 1);
+    ReadyMemRef factor =
+        makeVector(vectors.data[Statistic], layout.channels, 1);
+    ReadyMemRef to = makeVector(vectors.data[GradScale], layout.channels, 1);
     void *parameters[] = {&from, &factor, &to};
     kernels->multiply[isF64](parameters, nullptr, nullptr);
     convert(kernels->widen[isF64][isF64 ? BNGRAD_DTYPE_F64 : BNGRAD_DTYPE_F32],
