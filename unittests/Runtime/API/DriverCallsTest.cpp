@@ -170,6 +170,7 @@ protected:
 };
 
 /// With compiled kernels or, if the parameter is true, with ready ones.
+// NOLINTNEXTLINE(misc-multiple-inheritance): as googletest documents it.
 class DriverCalls : public CudaDriver,
                     public testing::WithParamInterface<bool> {
 protected:
