@@ -1,10 +1,13 @@
-"""On which devices the C library can compute."""
+"""What the C library can compute: types of data, and devices."""
 
 import warnings
 
 import torch
 
 from . import _library_handle
+
+# The types of data.
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 _can_compute: dict[torch.device, bool] = {}
 

@@ -38,7 +38,6 @@ for _key in ("CPU", "CUDA"):
     _library.impl("_logical_not", torch.logical_not, _key)
 torch.library.register_fake("bngrad::_logical_not", torch.logical_not,
                             lib=_library)
-_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _OP = _aten.native_batch_norm_backward.default
 # The ops of batch norms in graphs, in training.
 _FORWARDS = (_aten.native_batch_norm.default,
@@ -74,7 +73,7 @@ def _get_state(input) -> State:
 
 
 def _is_covered(input, *parameters) -> bool:
-    return (_get_state(input) != State.NOTHING and input.dtype in _DTYPES
+    return (_get_state(input) != State.NOTHING and input.dtype in _devices.DTYPES
             and all(parameter is None or
                     (parameter.dtype in (input.dtype, torch.float32)
                      and parameter.numel() == input.shape[1])

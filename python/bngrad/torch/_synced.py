@@ -7,12 +7,12 @@ statistics of the processes, is left to PyTorch: it reads 2 C numbers of each.
 
 import torch
 
-_DATA_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+from . import _devices
 
 
 def _is_covered(*data) -> bool:
     first = data[0]
-    return (first.dtype in _DATA_TYPES and first.dim() >= 2
+    return (first.dtype in _devices.DTYPES and first.dim() >= 2
             and first.numel() > 0
             and all(each.dtype == first.dtype and each.shape == first.shape
                     for each in data))
