@@ -60,8 +60,9 @@ static const bngradCudaKernels_t table = {
 
 const bngradCudaKernels_t *bngradGetCudaKernels(void) {
   if (!vectors) {
-    bngradCudaImage_t image = {"sm_80", BNGRAD_CUDA_IMAGE_PTX, /*opt_level=*/3,
-                               sizeof(vectorsPtx) - 1, vectorsPtx};
+    bngradCudaImage_t image = {BNGRAD_LEAST_CUDA_CHIP, BNGRAD_CUDA_IMAGE_PTX,
+                               /*opt_level=*/3, sizeof(vectorsPtx) - 1,
+                               vectorsPtx};
     vectors = mgpuModuleGetFunction(bngradCudaModuleLoad(&image, 1),
                                     BNGRAD_VECTORS_NAME);
   }

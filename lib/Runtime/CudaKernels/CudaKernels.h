@@ -52,8 +52,12 @@ typedef enum {
 /* The types of data: f16, bf16 and f32. Parameters and arithmetic are f32. */
 #define BNGRAD_NUM_CUDA_TYPES 3
 
-/* The lowest compute capability that the kernels run on, such as 80 for 8.0. */
+/* The lowest compute capability that the kernels run on, such as 80 for 8.0,
+ * which CMakeLists.txt reads, too, and the name of its chips. */
 #define BNGRAD_LEAST_CUDA_CAPABILITY 80
+#define BNGRAD_CUDA_CHIP_TEXT(capability) "sm_" #capability
+#define BNGRAD_CUDA_CHIP(capability) BNGRAD_CUDA_CHIP_TEXT(capability)
+#define BNGRAD_LEAST_CUDA_CHIP BNGRAD_CUDA_CHIP(BNGRAD_LEAST_CUDA_CAPABILITY)
 
 typedef struct {
   /* By type of data, kind, and whether data are (outer, channels) or (outer,
