@@ -43,7 +43,7 @@ public:
                         const TensorDescriptors &tensors) {
     reset();
     op = kind;
-    if (op == OpKind::Training) {
+    if (getBase(op) == OpKind::Training) {
       auto own = convert<bngradBatchNormTrainingOptions_t>(options);
       own.momentum = options.momentum;
       own.unbiased_running_variance = options.hasUnbiasedRunningVariance;

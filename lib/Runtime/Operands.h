@@ -58,6 +58,11 @@ constexpr const char *getName(OpKind op) {
   return mlir::bngrad::getInfo(op).name;
 }
 
+/// The op of the dialect that `op` computes, alone or with a ReLU.
+constexpr OpKind getBase(OpKind op) { return mlir::bngrad::getInfo(op).base; }
+
+constexpr bool hasRelu(OpKind op) { return getBase(op) != op; }
+
 constexpr OperandUse getUse(OpKind op, int operand) {
   return mlir::bngrad::getUse(op, static_cast<mlir::bngrad::Role>(operand));
 }
@@ -70,7 +75,8 @@ constexpr bool isInput(OpKind op, int operand) {
 /// Whether the function in C has an operand as a result.
 constexpr bool isResult(OpKind op, int operand) {
   OperandUse use = getUse(op, operand);
-  return use == OperandUse::Result || use == OperandUse::WantedResult;
+  return use == OperandUse::Result || use == OperandUse::WantedResult ||
+         use == OperandUse::SideResult;
 }
 
 /// Whether the function in C writes to an operand.
@@ -97,7 +103,7 @@ template <typename Function> void forEachWritten(OpKind op, Function function) {
 }
 
 constexpr bool isForward(OpKind op) {
-  return op == OpKind::Training || op == OpKind::Inference;
+  return getBase(op) == OpKind::Training || op == OpKind::Inference;
 }
 
 constexpr bool isData(int operand) {
@@ -117,8 +123,8 @@ constexpr int getTypeOf(int operand) {
                                     : operand;
 }
 
-/// Lists the results that may be absent, such as "'a', 'b' or 'c'" if `quote`
-/// is "'".
+/// Lists the results one of which must be wanted, such as "'a', 'b' or 'c'" if
+/// `quote` is "'".
 inline std::string listWanted(OpKind op, const char *quote) {
   std::string text;
   int rest = 0;

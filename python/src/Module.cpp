@@ -396,8 +396,10 @@ static void addRoles(nb::module_ &module) {
   for (const mlir::bngrad::RoleInfo &info : mlir::bngrad::kRoles)
     roles[info.name] = kShapes[static_cast<int>(info.shape)];
   for (const mlir::bngrad::OpInfo &info : mlir::bngrad::kOps) {
-    nb::dict operands;
     auto op = static_cast<OpKind>(&info - mlir::bngrad::kOps);
+    if (hasRelu(op))
+      continue;
+    nb::dict operands;
     // In the order of the functions in C.
     for (const mlir::bngrad::OpOperandInfo &use : mlir::bngrad::kOpOperands) {
       int i = static_cast<int>(use.role);

@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "Inputs"))
 import emulated_cuda
 import torch_calls
 import torch_reference as reference
+import torch_relu_ops
 from emulated_cuda import to_cpu, to_cuda
 
 import bngrad.torch
@@ -255,7 +256,7 @@ def compile_without_triton(model, graphs):
         return min_cut_rematerialization_partition(graph, inputs, **options)
 
     def keep(graph, _):
-        graphs.append({str(node.target) for node in graph.graph.nodes})
+        graphs.append([str(node.target) for node in graph.graph.nodes])
         return make_boxed_func(graph.forward)
 
     return torch.compile(model, backend=aot_autograd(
@@ -264,16 +265,16 @@ def compile_without_triton(model, graphs):
 
 @pytest.mark.parametrize("devices", [["cuda"], ["cpu"]])
 def test_compiled_graphs(devices, calls):
-    """A batch norm and its gradient stay whole, and only the gradient of a ReLU around them is recomputed."""
+    """Batch norms and their gradients stay whole, with the ReLUs and the residual around them within."""
 
     class Model(nn.Module):
 
         def __init__(self):
             super().__init__()
-            self.convolution, self.norm = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6)
+            self.convolution, self.first, self.norm = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.BatchNorm2d(6)
 
         def forward(self, x):
-            y = self.convolution(x)
+            y = torch.relu(self.first(self.convolution(x)))
             return torch.relu(self.norm(y) + y)
 
     torch.manual_seed(0)
@@ -289,9 +290,20 @@ def test_compiled_graphs(devices, calls):
     for one, other in zip(model.buffers(), exact.buffers()):
         torch.testing.assert_close(to_cpu(one).double(), other.double(), rtol=1e-5, atol=1e-6)
     forward, backward = graphs
-    assert ("bngrad.batch_norm_training.default" in forward) == (devices == ["cuda"])
-    assert ("bngrad.batch_norm_backward.default" in backward) == (devices == ["cuda"])
+    is_ours = devices == ["cuda"]
+    assert (forward.count("bngrad._batch_norm_training_relu.default"),
+            backward.count("bngrad._batch_norm_backward_relu.default")) == ((2, 2) if is_ours else (0, 0))
+    # Nothing else reads or writes the data.
+    assert any("relu.default" in target for target in forward if "bngrad" not in target) != is_ours
+    assert ("aten.where.self" in backward) != is_ours
     assert not calls
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dtype", reference.DTYPES, ids=str)
+def test_ops_with_a_relu(dtype, memory_format):
+    for has_residual in (False, True):
+        torch_relu_ops.check_ops(dtype, memory_format, has_residual, to_cuda, to_cpu)
 
 
 # SyncBatchNorm ----------------------------------------------------------------
@@ -496,7 +508,7 @@ def test_a_gradient_of_cudnn_that_is_not_covered():
 def refused(monkeypatch):
     """A device on which the C library cannot compute."""
 
-    def refuse(number):
+    def refuse(number, has_relu):
         override._library_handle.bngradTorchSetError(b"expected a driver")
         return 1
 

@@ -99,7 +99,7 @@ def test_jax_without_a_gpu():
 def test_a_package_that_cannot_compute_is_missing(monkeypatch):
     assert frameworks.find_package() is None
     monkeypatch.setattr(bngrad.torch._devices, "_can_compute", {})
-    monkeypatch.setattr(bngrad.torch._library_handle, "bngradTorchVerifyDevice", lambda number: 1)
+    monkeypatch.setattr(bngrad.torch._library_handle, "bngradTorchVerifyDevice", lambda number, has_relu: 1)
     assert "PyTorch's own kernels compute batch norms on cuda:0" in frameworks.find_package()
 
 

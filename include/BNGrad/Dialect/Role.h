@@ -84,11 +84,13 @@ enum class OpKind {
 struct OpInfo {
   const char *name; ///< its mnemonic, which diagnostics use as well
   const char *part; ///< its name in the C library's descriptions
+  OpKind base;      ///< the op of the dialect; of another kind, it has a ReLU
 };
 
 /// In the order of OpKind.
 inline constexpr OpInfo kOps[] = {
-#define BNGRAD_OP(op, name, part) {name, part},
+#define BNGRAD_OP(op, name, part) {name, part, OpKind::op},
+#define BNGRAD_RELU_OP(op, base, name, part) {name, part, OpKind::base},
 #include "BNGrad/Dialect/Roles.def"
 };
 
@@ -105,7 +107,8 @@ enum class OperandUse : char {
   WantedResult, ///< null if it is not wanted
   Updated,      ///< null, or read and replaced by a new value
   StepResult,   ///< passes between the steps of a call; no function has it
-  OpResult      ///< a result of the dialect's op that no function has
+  OpResult,     ///< a result of the dialect's op that no function has
+  SideResult    ///< null if it is not wanted; never the only result
 };
 
 /// An operand or result of an op.

@@ -400,6 +400,57 @@ bngradStatus_t bngradBatchNormTrainingAsync(
     const void *input, const void *scale, const void *offset, void *stream,
     const bngradExecutor_t *executor, const bngradCompletion_t *done);
 
+/*
+ * Training followed by a ReLU, and the gradient of both, in the loops of the
+ * batch norm: the ReLU reads and writes no data of its own. With y, the output
+ * of training:
+ *
+ *   output         max(y + residual, 0); a null `residual` means 0
+ *   grad_residual  0 where output is at most 0, elsewhere grad_output; may be
+ *                  null. The other gradients, at least one of which must be
+ *                  wanted, are those of the batch norm for it
+ *
+ * All data have the type of the input. The functions above destroy these
+ * descriptors and return the sizes of their workspaces. The option
+ * `asynchronous` is ignored.
+ *
+ * Output may be input or residual, grad_input may be grad_output, input or
+ * output, and grad_residual may be grad_output: the same pointer and strides.
+ *
+ * Errors: BNGRAD_COMPILER_NOT_FOUND without libBNGradCompiler.so, as there are
+ * no ready kernels; BNGRAD_BAD_PARAM with a process group.
+ */
+bngradStatus_t bngradCreateBatchNormTrainingReluDescriptor(
+    bngradHandle_t handle, bngradBatchNormTrainingDescriptor_t *descriptor,
+    const bngradBatchNormTrainingOptions_t *options,
+    bngradTensorDescriptor_t output, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t variance, bngradTensorDescriptor_t inv_std,
+    bngradTensorDescriptor_t running_mean,
+    bngradTensorDescriptor_t running_variance, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t offset,
+    bngradTensorDescriptor_t residual);
+bngradStatus_t bngradBatchNormTrainingRelu(
+    bngradBatchNormTrainingDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *output, void *mean, void *variance,
+    void *inv_std, void *running_mean, void *running_variance,
+    const void *input, const void *scale, const void *offset,
+    const void *residual, void *stream);
+bngradStatus_t bngradCreateBatchNormBackwardReluDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t grad_input, bngradTensorDescriptor_t grad_scale,
+    bngradTensorDescriptor_t grad_offset,
+    bngradTensorDescriptor_t grad_residual,
+    bngradTensorDescriptor_t grad_output, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t statistic, bngradTensorDescriptor_t output);
+bngradStatus_t bngradBatchNormBackwardRelu(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspace_size, void *grad_input, void *grad_scale,
+    void *grad_offset, void *grad_residual, const void *grad_output,
+    const void *input, const void *scale, const void *mean,
+    const void *statistic, const void *output, void *stream);
+
 /* Describes inference. `scale`, `offset`, `mean` and `statistic` have one type
  * and the sizes of the feature dims; `scale` and `offset` may be null. */
 bngradStatus_t bngradCreateBatchNormInferenceDescriptor(

@@ -45,6 +45,19 @@ bngradStatus_t bngradCreateBatchNormBackwardElemtDescriptor(
       {gradInput, gradOutput, input, scale, mean, statistic, sums, mask});
 }
 
+bngradStatus_t bngradCreateBatchNormBackwardReluDescriptor(
+    bngradHandle_t handle, bngradBatchNormBackwardDescriptor_t *descriptor,
+    const bngradBatchNormBackwardOptions_t *options,
+    bngradTensorDescriptor_t gradInput, bngradTensorDescriptor_t gradScale,
+    bngradTensorDescriptor_t gradOffset, bngradTensorDescriptor_t gradResidual,
+    bngradTensorDescriptor_t gradOutput, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t statistic, bngradTensorDescriptor_t output) {
+  return createOp(OpKind::BackwardRelu, handle, descriptor, options,
+                  {gradInput, gradScale, gradOffset, gradResidual, gradOutput,
+                   input, scale, mean, statistic, output});
+}
+
 bngradStatus_t bngradDestroyBatchNormBackwardDescriptor(
     bngradBatchNormBackwardDescriptor_t descriptor) {
   delete descriptor;
@@ -91,6 +104,18 @@ bngradStatus_t bngradBatchNormBackwardElemt(
       OpKind::BackwardElemt, descriptor, {workspace, workspaceSize},
       {gradInput, gradOutput, input, scale, mean, statistic, sums, count, mask},
       stream);
+}
+
+bngradStatus_t bngradBatchNormBackwardRelu(
+    bngradBatchNormBackwardDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *gradInput, void *gradScale, void *gradOffset,
+    void *gradResidual, const void *gradOutput, const void *input,
+    const void *scale, const void *mean, const void *statistic,
+    const void *output, void *stream) {
+  return runOp(OpKind::BackwardRelu, descriptor, {workspace, workspaceSize},
+               {gradInput, gradScale, gradOffset, gradResidual, gradOutput,
+                input, scale, mean, statistic, output},
+               stream);
 }
 
 bngradStatus_t bngradBatchNormBackwardAsync(

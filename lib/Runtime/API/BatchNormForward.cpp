@@ -23,6 +23,20 @@ bngradStatus_t bngradCreateBatchNormTrainingDescriptor(
                    input, scale, offset});
 }
 
+bngradStatus_t bngradCreateBatchNormTrainingReluDescriptor(
+    bngradHandle_t handle, bngradBatchNormTrainingDescriptor_t *descriptor,
+    const bngradBatchNormTrainingOptions_t *options,
+    bngradTensorDescriptor_t output, bngradTensorDescriptor_t mean,
+    bngradTensorDescriptor_t variance, bngradTensorDescriptor_t invStd,
+    bngradTensorDescriptor_t runningMean,
+    bngradTensorDescriptor_t runningVariance, bngradTensorDescriptor_t input,
+    bngradTensorDescriptor_t scale, bngradTensorDescriptor_t offset,
+    bngradTensorDescriptor_t residual) {
+  return createOp(OpKind::TrainingRelu, handle, descriptor, options,
+                  {output, mean, variance, invStd, runningMean, runningVariance,
+                   input, scale, offset, residual});
+}
+
 bngradStatus_t bngradDestroyBatchNormTrainingDescriptor(
     bngradBatchNormTrainingDescriptor_t descriptor) {
   delete descriptor;
@@ -48,6 +62,17 @@ bngradStatus_t bngradBatchNormTraining(
   return runOp(OpKind::Training, descriptor, {workspace, workspaceSize},
                {output, mean, variance, invStd, runningMean, runningVariance,
                 input, scale, offset},
+               stream);
+}
+
+bngradStatus_t bngradBatchNormTrainingRelu(
+    bngradBatchNormTrainingDescriptor_t descriptor, void *workspace,
+    size_t workspaceSize, void *output, void *mean, void *variance,
+    void *invStd, void *runningMean, void *runningVariance, const void *input,
+    const void *scale, const void *offset, const void *residual, void *stream) {
+  return runOp(OpKind::TrainingRelu, descriptor, {workspace, workspaceSize},
+               {output, mean, variance, invStd, runningMean, runningVariance,
+                input, scale, offset, residual},
                stream);
 }
 

@@ -9,6 +9,7 @@
 #ifndef BNGRAD_LIB_RUNTIME_API_COMPILEDCALL_H
 #define BNGRAD_LIB_RUNTIME_API_COMPILEDCALL_H
 
+#include "CompiledModule.h"
 #include "Handle.h"
 #include "Plan.h"
 
@@ -36,15 +37,6 @@ public:
 
   bngradStatus_t run(const CallData &call) const;
 
-  /// Dims of the kernel, outermost first.
-  struct Dims {
-    int count = 0;
-    int64_t sizes[BNGRAD_MAX_RANK + 1];
-    bool isFeature[BNGRAD_MAX_RANK + 1];
-    /// For each operand; parameters have strides only for feature dims.
-    int64_t strides[kNumOperands][BNGRAD_MAX_RANK + 1];
-  };
-
 private:
   /// A descriptor of MLIR's memrefs, of any rank.
   struct MemRef {
@@ -57,9 +49,9 @@ private:
     MemRef memrefs[kNumOperands];
     void *pointers[kNumOperands + 4];
   };
-  void findDims(const Problem &problem, Dims &dims) const;
-  static void joinDims(const Problem &problem, Dims &dims);
-  void describe(Operand operand, const Dims &dims);
+  void findDims(const Problem &problem, CompiledDims &dims) const;
+  static void joinDims(const Problem &problem, CompiledDims &dims);
+  void describe(Operand operand, const CompiledDims &dims);
   /// For any addresses, in bytes.
   size_t findWorkspaceSize() const;
   void setParameters(const CallData &call, Parameters &parameters) const;

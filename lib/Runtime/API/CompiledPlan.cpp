@@ -39,8 +39,8 @@ bngradStatus_t CompiledPlan::create(const Problem &problem,
   if (bngradStatus_t status = all.create(problem, handle, error))
     return status;
   workspaceSize = all.getWorkspaceSize();
-  hasSteps = problem.isAsynchronous && !handle.cuda && has[GradInput] &&
-             (has[GradScale] || has[GradOffset]);
+  hasSteps = problem.isAsynchronous && op == OpKind::Backward && !handle.cuda &&
+             has[GradInput] && (has[GradScale] || has[GradOffset]);
   if (!hasSteps)
     return BNGRAD_SUCCESS;
   if (bngradStatus_t status = createSteps(problem, handle, error))

@@ -184,11 +184,20 @@ static bool overlap(const Descriptor &descriptor, const Arguments &arguments,
          distance + getBytes(right.dtype) > step;
 }
 
+/// Whether an op computes `output` in place of `operand` if they are the same
+/// tensor. It may store elements of grad_residual before it reads others for
+/// the last time, but only reads grad_output along with them.
+static bool mayBeInPlace(const Problem &problem, Operand output,
+                         Operand operand) {
+  return isData(output) && isData(operand) && !problem.isOutput(operand) &&
+         (output != GradResidual || operand == GradOutput);
+}
+
 /// Whether `output` is computed in place of `operand`.
 static bool isInPlace(const Descriptor &descriptor, const Arguments &arguments,
                       Operand output, Operand operand) {
   const Problem &problem = descriptor.problem;
-  return isData(output) && isData(operand) &&
+  return mayBeInPlace(problem, output, operand) &&
          arguments.data[output] == arguments.data[operand] &&
          problem.tensors[output].dtype == problem.tensors[operand].dtype &&
          haveSameStrides(problem.tensors[output], problem.tensors[operand]);

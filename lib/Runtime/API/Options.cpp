@@ -78,9 +78,9 @@ static bngradStatus_t setGroup(const bngradBatchNormBackwardOptions_t &options,
   problem.hasLocalParameters = options.local_parameter_gradients != 0;
   if (problem.group && problem.op != OpKind::Backward)
     return fail(BNGRAD_BAD_PARAM,
-                "options: expected process_group to be null for %s, whose "
-                "sums the caller adds, got one",
-                getName(problem.op));
+                "options: expected process_group to be null for %s%s, got one",
+                getName(problem.op),
+                hasRelu(problem.op) ? "" : ", whose sums the caller adds");
   return BNGRAD_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ bngrad::setOptions(const bngradBatchNormBackwardOptions_t *options,
       return status;
   problem.isAsynchronous = copy.asynchronous == 1;
   problem.isBatch = copy.statistics == BNGRAD_STATISTICS_BATCH;
-  if (!problem.isBatch && problem.op != OpKind::Backward)
+  if (!problem.isBatch && getBase(problem.op) != OpKind::Backward)
     return fail(BNGRAD_BAD_PARAM,
                 "options: expected statistics to be 0 for %s, got 1",
                 getName(problem.op));

@@ -95,7 +95,7 @@ static bngradStatus_t verifyDtype(const Problem &problem, Operand operand) {
     return fail(BNGRAD_BAD_DTYPE,
                 "%s: expected dtype f16, bf16, f32 or f64, got bool",
                 getName(operand));
-  if (problem.isOutput(operand))
+  if (problem.isOutput(operand) && !(hasRelu(problem.op) && isData(operand)))
     return BNGRAD_SUCCESS;
   Operand other = findTypeOf(problem, operand);
   bngradDtype_t expected = problem.tensors[other].dtype;
@@ -177,7 +177,8 @@ static bngradStatus_t verifyPresence(const Problem &problem) {
       return fail(BNGRAD_NULL_POINTER,
                   "%s: expected a tensor descriptor, got null",
                   getName(operand));
-    hasResult |= problem.has[i] && problem.isOutput(operand);
+    hasResult |= problem.has[i] && problem.isOutput(operand) &&
+                 use != OperandUse::SideResult;
   }
   if (hasResult)
     return BNGRAD_SUCCESS;

@@ -58,6 +58,8 @@ const char *ReadyCudaPlan::findUncovered(const Problem &problem) {
     return "output is of another type than input";
   if (problem.has[Mask])
     return "it has a mask";
+  if (hasRelu(problem.op))
+    return "it has a ReLU";
   if (problem.op == OpKind::Backward && problem.has[Sums])
     return "it returns sums and gradients";
   return nullptr;
@@ -78,6 +80,9 @@ void ReadyCudaPlan::chooseKernels(const Problem &problem) {
     return add(BNGRAD_CUDA_KERNEL_ELEMT);
   case OpKind::Backward:
     break;
+  case OpKind::BackwardRelu:
+  case OpKind::TrainingRelu:
+    return; // findUncovered refuses them.
   }
   if (has[GradInput] && problem.isBatch)
     return add(BNGRAD_CUDA_KERNEL_BATCH);
@@ -193,7 +198,7 @@ const char *ReadyCudaPlan::create(const Problem &problem,
                                   const bngradHandle &handle,
                                   const bngradCudaKernels_t &available) {
   if (handle.capability < BNGRAD_LEAST_CUDA_CAPABILITY)
-    return "the GPU is older than sm_80";
+    return "the GPU is older than " BNGRAD_LEAST_CUDA_CHIP;
   if (const char *reason = findUncovered(problem))
     return reason;
   if (const char *reason = findLayout(problem, layout))

@@ -77,6 +77,8 @@ const char *ReadyPlan::create(const Problem &problem,
                               const bngradKernels_t *available) {
   if (!available)
     return "this CPU is older than the ready kernels";
+  if (hasRelu(problem.op))
+    return "it has a ReLU";
   kernels = available;
   type = problem.tensors[Input].dtype;
   isF64 = problem.accumulator == BNGRAD_DTYPE_F64;

@@ -7,8 +7,9 @@ training into `bngrad::batch_norm_training`, and the gradient into
 pass. In evaluation, the forward pass is element-wise, and a loop of inductor
 computes it together with its neighbours.
 
-A pass on the joint graph of forward and backward handles the gradients of ReLUs
-and other activations, which are a `where`. Inductor's loops that store or load
+A pass on the joint graph of forward and backward first makes ReLUs parts of
+these ops, as _relu describes. Then it handles the gradients of other
+activations, which are a `where`. Inductor's loops that store or load
 a condition are slow on CPUs, ten times as slow as others, since they convert
 its bytes one by one. So a condition that compares is recomputed in the backward
 pass, from values that most networks save anyway, and in the loop that needs it.
@@ -28,7 +29,7 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import CheckpointPolicy
 
-from . import _devices
+from . import _devices, _relu
 
 _aten = torch.ops.aten
 # PyTorch's logical_not as an op that inductor does not replace by a loop.
@@ -50,8 +51,6 @@ _COMPARISONS = {overload for name in ("eq", "ge", "gt", "le", "lt", "ne")
 _CONNECTIVES = {_aten.bitwise_and.Tensor, _aten.bitwise_not.default,
                 _aten.bitwise_or.Tensor, _aten.logical_and.default,
                 _aten.logical_not.default, _aten.logical_or.default}
-# The number of an argument of bngrad::batch_norm_backward.
-_MASK = 7
 
 
 class State(enum.Enum):
@@ -173,47 +172,11 @@ def _widen_statistics(op, input, *arguments):
 # The mask of a ReLU ---------------------------------------------------------
 
 
-def _is_zero(value: Any) -> bool:
-    if isinstance(value, torch.fx.Node):
-        return (value.op == "call_function" and
-                value.target in (_aten.full.default,
-                                 _aten.scalar_tensor.default)
-                and value.args[-1] == 0)
-    return isinstance(value, (int, float)) and value == 0
-
-
-def _facts(node: Any):
-    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-    if not isinstance(value, torch.Tensor):
-        return None
-    return value.shape, value.stride(), value.dtype
-
-
-def _find_relu(node: torch.fx.Node):
-    """(where, incoming gradient, condition, whether it selects zero) of a
-    ReLU's gradient that is the grad_output of `node`."""
-    where = node.args[0]
-    if (not isinstance(where, torch.fx.Node)
-            or where.target != _aten.where.self):
-        return None
-    condition, first, second = where.args
-    for value, zero, selects_zero in ((second, first, True),
-                                      (first, second, False)):
-        if (_is_zero(zero) and _facts(value) is not None
-                and _facts(value) == _facts(where)
-                and _facts(condition) is not None
-                and _facts(condition)[:2] == _facts(where)[:2]):
-            return where, value, condition, selects_zero
-    return None
-
-
 def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
                grad_output: torch.fx.Node, condition: torch.fx.Node,
                selects_zero: bool) -> None:
-    arguments = [argument.default_value
-                 for argument in node.target._schema.arguments]
-    arguments[:len(node.args)] = node.args
-    if arguments[_MASK] is not None or node.kwargs:
+    arguments = _relu.get_arguments(node)
+    if arguments["mask"] is not None:
         return
     mask = condition
     if selects_zero:
@@ -221,12 +184,9 @@ def _give_mask(graph: torch.fx.Graph, node: torch.fx.Node,
             mask = graph.call_function(torch.ops.bngrad._logical_not.default,
                                        (condition,))
         mask.meta["val"] = torch.logical_not(condition.meta["val"])
-    arguments[0], arguments[_MASK] = grad_output, mask
-    node.args = tuple(arguments)
-    # Inductor must keep these layouts.
-    if "eager_input_vals" in node.meta:
-        node.meta["eager_input_vals"] = torch.fx.map_arg(
-            (node.args, node.kwargs), lambda argument: argument.meta["val"])
+    arguments.update(grad_output=grad_output, mask=mask)
+    node.args, node.kwargs = tuple(arguments.values()), {}
+    _relu.keep_layouts(node)
 
 
 def _find_comparisons(condition: torch.fx.Node) -> list[torch.fx.Node] | None:
@@ -257,7 +217,7 @@ def _recompute_conditions_on_outputs(graph: torch.fx.Graph) -> None:
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        if (node.target == torch.ops.bngrad.batch_norm_training.default
+        if (node.target in _relu.FORWARDS
                 or not outputs.isdisjoint(node.all_input_nodes)):
             outputs.add(node)
         if node.target != _aten.where.self:
@@ -271,12 +231,13 @@ def _recompute_conditions_on_outputs(graph: torch.fx.Graph) -> None:
 def _handle_relus(graph: torch.fx.Graph) -> None:
     for node in list(graph.nodes):
         if (node.op != "call_function" or
-                node.target != torch.ops.bngrad.batch_norm_backward.default):
+                node.target != _relu.BACKWARD):
             continue
-        found = _find_relu(node)
+        where = node.args[0]
+        found = _relu.find_selection(where)
         if found is None:
             continue
-        where, grad_output, condition, selects_zero = found
+        grad_output, condition, selects_zero = found
         if len(where.users) > 1:
             # One result for all of them, as inductor would write one for each op.
             where.meta["inductor_realize_to_strides"] = True
@@ -288,6 +249,17 @@ def _handle_relus(graph: torch.fx.Graph) -> None:
             _give_mask(graph, node, grad_output, condition, selects_zero)
             if not where.users:
                 graph.erase_node(where)
+
+
+def _describe(kind: str, state: State) -> list[bool]:
+    """What the C library can compute on the current device of a type."""
+    if kind == "cuda" and not torch.cuda.is_initialized():
+        return []  # No graph has tensors there.
+    device = (torch.device(kind) if kind == "cpu" else
+              torch.device(kind, torch.cuda.current_device()))
+    has_relus = state == State.FORWARD_AND_GRADIENT
+    return [_devices.can_compute(device),
+            has_relus and _devices.can_compute(device, has_relu=True)]
 
 
 def _make_pass(other: Any, states: dict[str, State]):
@@ -302,6 +274,7 @@ def _make_pass(other: Any, states: dict[str, State]):
         def __call__(self, graph: torch.fx.Graph) -> None:
             for each in others:
                 each(graph)
+            _relu.fuse(graph)
             _recompute_conditions_on_outputs(graph)
             _handle_relus(graph)
 
@@ -312,11 +285,13 @@ def _make_pass(other: Any, states: dict[str, State]):
                      for each in others]
             if None in uuids:
                 return None  # Nothing is cached.
-            source = pathlib.Path(__file__).read_bytes()
-            digest = hashlib.sha256(source).hexdigest()
-            names = " ".join(f"{device}={state.name}"
-                             for device, state in sorted(states.items()))
-            return ("bngrad", f"{digest} {names}", *uuids)
+            digest = hashlib.sha256()
+            for module in (__file__, _relu.__file__):
+                digest.update(pathlib.Path(module).read_bytes())
+            names = " ".join(
+                f"{device}={state.name},{_describe(device, state)}"
+                for device, state in sorted(states.items()))
+            return ("bngrad", f"{digest.hexdigest()} {names}", *uuids)
 
     return BatchNormPass()
 

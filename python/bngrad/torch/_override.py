@@ -234,7 +234,8 @@ def enable(*, forward: bool = True, compile: bool = False,
       forward: also the forward pass; otherwise, only the gradient.
       compile: also in graphs that torch.compile compiles from now on: keeps
         the gradient and, in training, the forward pass whole, instead of
-        decomposing them, and gives the gradient the mask of a ReLU before it.
+        decomposing them, and makes a ReLU that follows, and a residual before
+        it, parts of both.
         Graphs that were compiled before do not change.
       devices: the types of devices, "cpu" and "cuda". Kernels for CUDA devices
         are only replaced in builds of PyTorch that have them.

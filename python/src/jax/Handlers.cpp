@@ -591,4 +591,5 @@ template <OpKind op> static ffi::Ffi *bindCudaInitialize() {
   BNGRAD_HANDLER(bngradJax##op, bindCpu<OpKind::op>)                           \
   BNGRAD_HANDLER(bngradJax##op##Cuda, bindCuda<OpKind::op>)                    \
   BNGRAD_HANDLER(bngradJax##op##CudaInitialize, bindCudaInitialize<OpKind::op>)
+#define BNGRAD_RELU_OP(...)
 #include "BNGrad/Dialect/Roles.def"

@@ -218,7 +218,8 @@ static bool makeResult(int operand, const Strides &strides, Problem &problem) {
 static bool isWanted(const Problem &problem, int operand) {
   OperandUse use = getUse(problem.op, operand);
   return use == OperandUse::Result ||
-         (use == OperandUse::WantedResult && problem.wants[operand]);
+         ((use == OperandUse::WantedResult || use == OperandUse::SideResult) &&
+          problem.wants[operand]);
 }
 
 bool bngrad::torch::compute(Problem &problem, const Strides &strides) {

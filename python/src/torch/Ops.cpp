@@ -31,7 +31,15 @@ static const char *const kSchemas[] = {
     "(Tensor output, Tensor mean, Tensor variance, Tensor inv_std)",
     "batch_norm_inference(Tensor input, Tensor mean, Tensor? scale=None, "
     "Tensor? offset=None, Tensor? variance=None, Tensor? inv_std=None, "
-    "float epsilon=0.0, int[] feature_dims=[1]) -> Tensor"};
+    "float epsilon=0.0, int[] feature_dims=[1]) -> Tensor",
+    // In graphs of torch.compile only, with the feature dim 1.
+    "_batch_norm_training_relu(Tensor input, Tensor? scale, Tensor? offset, "
+    "Tensor? residual, float epsilon, bool[4] output_mask) -> "
+    "(Tensor output, Tensor mean, Tensor variance, Tensor inv_std)",
+    "_batch_norm_backward_relu(Tensor grad_output, Tensor input, Tensor mean, "
+    "Tensor inv_std, Tensor? scale, Tensor output, "
+    "bool[4] output_mask) -> (Tensor grad_input, Tensor grad_scale, "
+    "Tensor grad_offset, Tensor grad_residual)"};
 
 namespace {
 /// Takes the arguments of a kernel one after the other. All must be taken, so
@@ -245,6 +253,62 @@ static bool runInference(StableIValue *stack) {
   return isGood && arguments.areGood() && computeResults(problem, stack);
 }
 
+/// The feature dim of the ops with a ReLU.
+static void setFeatureDim(Problem &problem) {
+  problem.options.num_feature_dims = 1;
+  problem.options.feature_dims[0] = 1;
+}
+
+/// Computes by `op`, which takes these operands, maybe undefined, and returns
+/// all results of an op with a ReLU; `stack` has a slot more than it takes.
+static bool computeApart(const char *op,
+                         std::initializer_list<Operand> operands,
+                         Problem &problem, StableIValue *stack) {
+  StableIValue *next = stack;
+  for (Operand operand : operands)
+    *next++ = problem.tensors[operand].release();
+  *next = pack(problem.options.epsilon);
+  return !torch_call_dispatcher(op, "", stack, TORCH_ABI_VERSION) ||
+         failByTorch(op);
+}
+
+static bool runTrainingRelu(StableIValue *stack) {
+  Arguments arguments(stack);
+  Problem problem(OpKind::TrainingRelu);
+  problem.tensors[Input] = arguments.takeTensor();
+  for (Operand operand : {Scale, Offset, Residual})
+    problem.tensors[operand] = arguments.takeOptionalTensor();
+  problem.options.epsilon = arguments.takeDouble();
+  arguments.takeMask(problem);
+  setFeatureDim(problem);
+  problem.channelType = getStatisticsType(problem);
+  if (!arguments.areGood())
+    return false;
+  return computeResults(problem, stack) ||
+         (problem.lacksKernel &&
+          computeApart("bngrad::_train_and_rectify",
+                       {Input, Scale, Offset, Residual}, problem, stack));
+}
+
+static bool runGradientRelu(StableIValue *stack) {
+  Arguments arguments(stack);
+  Problem problem(OpKind::BackwardRelu);
+  takeData(arguments, problem);
+  problem.tensors[Statistic] = arguments.takeTensor();
+  problem.options.statistic = BNGRAD_STATISTIC_INV_STD;
+  problem.tensors[Scale] = arguments.takeOptionalTensor();
+  problem.tensors[Output] = arguments.takeTensor();
+  arguments.takeMask(problem);
+  setFeatureDim(problem);
+  if (!arguments.areGood())
+    return false;
+  return computeResults(problem, stack) ||
+         (problem.lacksKernel &&
+          computeApart("bngrad::_rectify_and_differentiate",
+                       {GradOutput, Input, Mean, Statistic, Scale, Output},
+                       problem, stack));
+}
+
 /// A kernel that has nothing to destroy when it throws an error.
 template <bool (*run)(StableIValue *)>
 static void kernel(StableIValue *stack, uint64_t, uint64_t) {
@@ -267,7 +331,9 @@ static void kernel(StableIValue *stack, uint64_t, uint64_t) {
              {"batch_norm_backward_reduce", kernel<runReduce>},
              {"batch_norm_backward_elemt", kernel<runElemt>},
              {"batch_norm_training", kernel<runTraining>},
-             {"batch_norm_inference", kernel<runInference>}};
+             {"batch_norm_inference", kernel<runInference>},
+             {"_batch_norm_training_relu", kernel<runTrainingRelu>},
+             {"_batch_norm_backward_relu", kernel<runGradientRelu>}};
   for (const char *key : {"CPU", "CUDA"}) {
     TorchLibraryHandle kernels = nullptr;
     if (aoti_torch_library_init_impl("bngrad", key, __FILE__, __LINE__,

@@ -225,10 +225,14 @@ extern "C" {
   return 0;
 }
 
-/// Whether the C library can compute on a CUDA device: 0, or the error of this
-/// thread says why not.
-[[gnu::visibility("default")]] int bngradTorchVerifyDevice(int device) {
-  return !canCompute({aoti_torch_device_type_cuda(), device});
+/// Whether the C library can compute on a CUDA device, or on a CPU if `device`
+/// is -1, with a ReLU or without: 0, or the error of this thread says why not.
+[[gnu::visibility("default")]] int bngradTorchVerifyDevice(int device,
+                                                           int hasRelu) {
+  Device where = {aoti_torch_device_type_cpu(), -1};
+  if (device >= 0)
+    where = {aoti_torch_device_type_cuda(), device};
+  return !canCompute(where, hasRelu != 0);
 }
 
 /// The error of this thread.

@@ -132,13 +132,15 @@ static bool makePlan(Problem &problem, Plan &plan) {
     return false;
   bngradStatus_t status =
       plan.descriptor.create(problem.op, handle, problem.options, tensors);
+  problem.lacksKernel =
+      status == BNGRAD_COMPILER_NOT_FOUND || status == BNGRAD_INTERNAL_ERROR;
   if (status == BNGRAD_SUCCESS)
     status = plan.descriptor.getWorkspaceSize(plan.workspaceSize);
   return check(status, problem);
 }
 
-bool bngrad::torch::canCompute(const Device &device) {
-  Problem problem(OpKind::Training);
+bool bngrad::torch::canCompute(const Device &device, bool hasRelu) {
+  Problem problem(hasRelu ? OpKind::TrainingRelu : OpKind::Training);
   problem.options.num_feature_dims = 1;
   problem.options.feature_dims[0] = 1;
   problem.options.epsilon = 1e-5;

@@ -19,9 +19,9 @@ namespace bngrad::torch {
 /// for a bad BNGRAD_ISA.
 bngradHandle_t getHandle(const Device &device);
 
-/// Whether the C library finds or compiles a kernel for a CUDA device; if not,
-/// the error of this thread says why.
-bool canCompute(const Device &device);
+/// Whether the C library finds or compiles a kernel for a device, of training
+/// or of training with a ReLU; if not, the error of this thread says why.
+bool canCompute(const Device &device, bool hasRelu);
 
 /// A call of the C library.
 struct Problem {
@@ -39,6 +39,8 @@ struct Problem {
   bool wants[kNumOperands];
   /// PyTorch's type of per-channel results, if no operand has it.
   int32_t channelType = 0;
+  /// Set if no kernel could be found or compiled.
+  bool lacksKernel = false;
   /// Empty if absent.
   Tensor tensors[kNumOperands];
 };
