@@ -402,8 +402,8 @@ bngradStatus_t bngradBatchNormTrainingAsync(
 
 /*
  * Training followed by a ReLU, and the gradient of both, in the loops of the
- * batch norm: the ReLU reads and writes no data of its own. With y, the output
- * of training:
+ * batch norm: the ReLU takes no pass of its own over the data. With y, the
+ * output of training:
  *
  *   output         max(y + residual, 0); a null `residual` means 0
  *   grad_residual  0 where output is at most 0, elsewhere grad_output; may be
