@@ -211,8 +211,8 @@ class Variant(Block):
 @pytest.mark.parametrize("function", [
     lambda norm, x, z: (lambda y: torch.relu(y) + y)(norm(x)),
     lambda norm, x, z: torch.relu(torch.add(norm(x), z, alpha=2)),
-    lambda norm, x, z: torch.relu(norm(x) + z[:, :1]),
-    lambda norm, x, z: torch.relu(norm(x) + z.mT.contiguous().mT),
+    lambda norm, x, z: (lambda skip: torch.relu(norm(x) + skip))(z[:, :1]),
+    lambda norm, x, z: (lambda skip: torch.relu(norm(x) + skip))(z.mT.contiguous().mT),
     lambda norm, x, z: (lambda y: torch.relu(y) + y.sigmoid())(norm(x) + z),
     lambda norm, x, z: torch.relu(norm(x) * z),
     lambda norm, x, z: nn.functional.relu6(norm(x)),
